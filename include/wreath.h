@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wreath: collective communication over RDMA verbs.
+ *
+ * Conventions, said once for every function below:
+ *
+ * - A function returns 0, or a negative value of enum wreath_error.  The
+ *   sentence that says what failed, where, on which rank and what to do is
+ *   wreath_error_text(), kept per thread until the next failing call.
+ * - Outputs come last and are written only on success.
+ * - A rank is a process or a thread; a communicator belongs to one rank.  Calls
+ *   on different communicators may run at the same time.  Calls on one
+ *   communicator may come from any thread, one at a time, in the same order on
+ *   every rank; wreath_comm_abort() and the queries may come at any time.
+ * - A call never blocks longer than the communicator's deadline without
+ *   progress (WREATH_TIMEOUT, 30 s by default).
+ * - No function keeps a pointer after it returned, but for the buffers of an
+ *   operation on a stream, which must stay until the operation is done.
+ */
+#ifndef WREATH_H
+#define WREATH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WREATH_VERSION_MAJOR 0
+#define WREATH_VERSION_MINOR 1
+#define WREATH_VERSION_PATCH 0
+#define WREATH_VERSION                                                         \
+	(WREATH_VERSION_MAJOR * 10000 + WREATH_VERSION_MINOR * 100 +           \
+	 WREATH_VERSION_PATCH)
+
+#if defined(__GNUC__)
+#define WREATH_API __attribute__((visibility("default")))
+#else
+#define WREATH_API
+#endif
+
+/*
+ * What went wrong, grouped by what has to be made anew: nothing but the call
+ * (-1..-9), the communicator (-10..-19), the process's devices (-20).
+ */
+enum wreath_error {
+	WREATH_OK = 0,
+	WREATH_EINVAL = -1,	/* an argument or setting is out of range */
+	WREATH_ENOMEM = -2,	/* no memory, descriptors, device resources */
+	WREATH_EAGAIN = -3,	/* not done yet: ask again */
+	WREATH_EUNSUP = -4,	/* this build or device cannot do it */
+	WREATH_EPEER = -10,	/* a rank died or left */
+	WREATH_ETIMEOUT = -11,	/* no progress within the deadline */
+	WREATH_EMISMATCH = -12, /* the ranks disagree about the operation */
+	WREATH_ENET = -13,	/* a queue pair, link or port failed */
+	WREATH_EABORTED = -14,	/* wreath_comm_abort() was called */
+	WREATH_EDEVICE = -20,	/* the device itself is gone */
+};
+
+/* The element of a vector.  The values are part of the ABI. */
+enum wreath_type {
+	WREATH_INT8 = 0,
+	WREATH_UINT8 = 1,
+	WREATH_INT16 = 2,
+	WREATH_UINT16 = 3,
+	WREATH_INT32 = 4,
+	WREATH_UINT32 = 5,
+	WREATH_INT64 = 6,
+	WREATH_UINT64 = 7,
+	WREATH_FLOAT16 = 8,
+	WREATH_BFLOAT16 = 9,
+	WREATH_FLOAT32 = 10,
+	WREATH_FLOAT64 = 11,
+	WREATH_FLOAT8E4M3 = 12, /* 4 exponent bits, no infinity, NaN 0x7f */
+	WREATH_FLOAT8E5M2 = 13, /* 5 exponent bits, infinities as in IEEE */
+	WREATH_N_TYPES = 14,
+};
+
+/*
+ * How elements are combined; wreath(7) has the rules for NaN, -0, overflow and
+ * rounding.
+ */
+enum wreath_op {
+	WREATH_SUM = 0,
+	WREATH_PROD = 1,
+	WREATH_MIN = 2,
+	WREATH_MAX = 3,
+	WREATH_AVG = 4, /* the sum, divided once by the number of ranks */
+	WREATH_N_OPS = 5,
+};
+
+struct wreath_comm;
+struct wreath_stream;
+
+/*
+ * Names a communicator to be: addresses, port and a secret.  Make it on one
+ * rank, carry its 128 bytes to the others by any means that you trust, and
+ * treat it as a password.
+ */
+struct wreath_unique_id {
+	unsigned char bytes[128];
+};
+
+/* The version of the library in use, as WREATH_VERSION counts. */
+WREATH_API int wreath_version(void);
+
+/* A code's name, such as "WREATH_EPEER".  Never NULL. */
+WREATH_API const char *wreath_error_name(int error);
+
+/*
+ * The whole sentence of the calling thread's last failure; "" if there was
+ * none.  Valid until the thread's next failing call.
+ */
+WREATH_API const char *wreath_error_text(void);
+
+/* The size of an element in bytes, or 0 for a type that does not exist. */
+WREATH_API size_t wreath_type_size(enum wreath_type type);
+
+/*
+ * Make an id and listen for its ranks in this process, until they have all
+ * come or the deadline for joining has passed.
+ * Errors: WREATH_EINVAL (a bad WREATH_* variable), WREATH_ENET, WREATH_ENOMEM.
+ */
+WREATH_API int wreath_unique_id_create(struct wreath_unique_id *id);
+
+/*
+ * Join @n_ranks ranks that all hold @id.  Collective: returns when every rank
+ * has come, or fails on every rank that has.  The caller owns *@comm and ends
+ * it by wreath_comm_destroy().
+ * Errors: WREATH_EINVAL (@rank not in [0, @n_ranks), a rank taken twice,
+ * different @n_ranks), WREATH_ETIMEOUT, WREATH_EPEER, WREATH_ENET,
+ * WREATH_ENOMEM, WREATH_EDEVICE.
+ */
+WREATH_API int wreath_comm_init(const struct wreath_unique_id *id, int rank,
+				int n_ranks, struct wreath_comm **comm);
+
+/*
+ * The same, with id, rank and number of ranks found in the environment:
+ * WREATH_*, torchrun, PMI-1 (mpirun of MPICH) or Open MPI; wreath_env(7).
+ * Without any of them the communicator has one rank.
+ */
+WREATH_API int wreath_comm_init_env(struct wreath_comm **comm);
+
+/* This rank's number, or WREATH_EINVAL. */
+WREATH_API int wreath_comm_rank(const struct wreath_comm *comm);
+
+/* The number of ranks, or WREATH_EINVAL. */
+WREATH_API int wreath_comm_size(const struct wreath_comm *comm);
+
+/*
+ * The device and port in use, such as "soft0:1 RoCEv2 fe80::1".  Owned by the
+ * communicator; NULL if @comm is not one.
+ */
+WREATH_API const char *wreath_comm_device(const struct wreath_comm *comm);
+
+/*
+ * Wait until every operation is done on every rank.  Collective; blocks.
+ * After it only wreath_comm_destroy() and the queries are allowed.
+ */
+WREATH_API int wreath_comm_finalize(struct wreath_comm *comm);
+
+/*
+ * Finalize where that was not done and nothing has failed, and free.  NULL is
+ * allowed.  @comm is gone afterwards, also when an error is returned.
+ */
+WREATH_API int wreath_comm_destroy(struct wreath_comm *comm);
+
+/*
+ * Stop every operation of @comm on every rank: pending and later calls return
+ * WREATH_EABORTED, here within a second.  From any thread, at any time, more
+ * than once.  @comm must still be destroyed.
+ */
+WREATH_API int wreath_comm_abort(struct wreath_comm *comm);
+
+/*
+ * 0 while @comm works, else the error that broke it.  Never blocks.
+ * wreath_error_text() then has the sentence.
+ */
+WREATH_API int wreath_comm_async_error(struct wreath_comm *comm);
+
+/*
+ * Combine @count elements of every rank's @send into every rank's @recv.
+ * @count, @type and @op must be the same on every rank.  @send == @recv is in
+ * place; buffers that overlap otherwise are refused.  @count 0 does nothing but
+ * keeps its place in the order, and allows NULL.  Any alignment is allowed.
+ *
+ * @stream NULL: blocks until @recv is complete and @send may be written.
+ * Else: returns at once, and the operation runs in the order of the stream.
+ *
+ * The bits of the result are the same on every rank and from run to run.
+ * Errors: WREATH_EINVAL, WREATH_EMISMATCH, WREATH_EPEER, WREATH_ETIMEOUT,
+ * WREATH_ENET, WREATH_EABORTED, WREATH_EAGAIN (the stream's queue is full).
+ */
+WREATH_API int wreath_all_reduce(const void *send, void *recv, size_t count,
+				 enum wreath_type type, enum wreath_op op,
+				 struct wreath_comm *comm,
+				 struct wreath_stream *stream);
+
+/*
+ * A queue of operations on host memory, run in order by a thread of its own.
+ * Operations of several communicators may be queued on one stream.
+ * Errors: WREATH_ENOMEM.
+ */
+WREATH_API int wreath_stream_create(struct wreath_stream **stream);
+
+/*
+ * Wait until everything queued is done.  Blocks.  Returns the first error of
+ * the operations queued since the last wait.
+ */
+WREATH_API int wreath_stream_wait(struct wreath_stream *stream);
+
+/* WREATH_EAGAIN while operations are pending, else as wreath_stream_wait(). */
+WREATH_API int wreath_stream_query(struct wreath_stream *stream);
+
+/* Wait for what is queued, and free.  NULL is allowed. */
+WREATH_API int wreath_stream_destroy(struct wreath_stream *stream);
+
+/*
+ * Page-aligned, zeroed memory that every device can reach without a copy: the
+ * fastest buffers for collectives.  The caller frees it by wreath_mem_free().
+ * Errors: WREATH_EINVAL (@bytes is 0), WREATH_ENOMEM.
+ */
+WREATH_API int wreath_mem_alloc(size_t bytes, void **ptr);
+
+/* Free it; no operation may be using it.  NULL is allowed. */
+WREATH_API int wreath_mem_free(void *ptr);
+
+/*
+ * Promise that [@ptr, @ptr + @bytes) stays mapped until it is deregistered, so
+ * that devices may read and write it in place.
+ * Errors: WREATH_EINVAL (NULL, empty, overlaps a registered range),
+ * WREATH_ENOMEM.
+ */
+WREATH_API int wreath_mem_register(void *ptr, size_t bytes);
+
+/* Take the promise of wreath_mem_register(@ptr) back. */
+WREATH_API int wreath_mem_deregister(void *ptr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched: collectives as data.
+ *
+ * A generator is a pure function of a shape and a rank.  What it makes, a
+ * struct sched, has three readers: the executor moves bytes by it, the
+ * verifier proves it, the simulator predicts it.  A new algorithm is one new
+ * file here and one row of the table in sched.c.
+ *
+ * This room must never know verbs, sockets, threads, clocks or bytes: chunks
+ * are numbers.  Any thread may call.
+ *
+ * How a schedule is to be read:
+ *
+ * - The vector is worked off in passes.  A pass covers n_chunks consecutive
+ *   chunks of equal size (the last pass may be smaller), and the schedule is
+ *   repeated for each pass, so that its size depends on n_ranks alone.
+ * - Steps stand in lanes.  The steps of a lane run in order, pass after pass;
+ *   different lanes run independently, and may be in different passes, except
+ *   for the one dependency that a step can name.
+ * - A message goes from a step's send list into the lane @send_lane of each
+ *   peer; there the steps that receive from that peer take the messages in
+ *   the order in which they were sent.
+ * - One step: wait for one message from each of the recv peers; fold them,
+ *   in the order of the list, with this rank's own chunk put in at position
+ *   @local_at if @local is not SCHED_NONE; store the result into the output if
+ *   SCHED_STORE; send the result to each of the send peers.
+ * - SCHED_SEND_FINAL: the receivers store what is sent unchanged and only
+ *   that, so that it may be written straight into their output
+ *   (the receiving steps carry SCHED_RECV_FINAL).
+ */
+#ifndef SCHED_H
+#define SCHED_H
+
+#include "base/base.h"
+
+enum sched_collective {
+	SCHED_ALL_REDUCE,
+	SCHED_N_COLLECTIVES,
+};
+
+enum sched_algo {
+	SCHED_RING,
+	SCHED_ONESHOT, /* direct: everyone sends everything to everyone */
+	SCHED_TWOSHOT, /* direct: reduce a share each, send it to everyone */
+	SCHED_N_ALGOS,
+};
+
+/* Ranks of one schedule at most; the verifier is tried to 64. */
+#define SCHED_RANKS_MAX 1024
+#define SCHED_CHANNELS_MAX 4
+#define SCHED_LANES_MAX 12
+
+/* All that a generator may know. */
+struct sched_shape {
+	enum sched_collective collective;
+	enum sched_algo algo;
+	int n_ranks;	/* 1..SCHED_RANKS_MAX */
+	int n_channels; /* 1..SCHED_CHANNELS_MAX */
+	int root;	/* rooted collectives only, else 0 */
+};
+
+enum sched_local {
+	SCHED_NONE,   /* nothing of this rank's own */
+	SCHED_INPUT,  /* its input, chunk @chunk */
+	SCHED_OUTPUT, /* its output, chunk @chunk, stored by an earlier step */
+};
+
+enum sched_step_flags {
+	SCHED_STORE = 1,
+	SCHED_SEND_FINAL = 2,
+	SCHED_RECV_FINAL = 4,
+};
+
+struct sched_step {
+	uint32_t recv, n_recv; /* sched->peers[recv .. recv + n_recv) */
+	uint32_t send, n_send; /* sched->peers[send .. send + n_send) */
+	uint32_t chunk;
+	uint32_t local_at;  /* 0..n_recv: position of the own chunk */
+	uint32_t send_lane; /* where the messages arrive */
+	int32_t after_lane; /* runs after step @after_step of that lane in */
+	int32_t after_step; /* the same pass; -1: no dependency */
+	uint8_t local;	    /* enum sched_local */
+	uint8_t flags;	    /* enum sched_step_flags */
+};
+
+struct sched_lane {
+	uint32_t step, n_steps; /* sched->steps[step .. step + n_steps) */
+	uint32_t channel;	/* which queue pair its messages come on */
+};
+
+/* One rank's part.  Owned by whoever made it; freed by sched_free(). */
+struct sched {
+	struct sched_shape shape;
+	int rank;
+	uint32_t n_chunks; /* chunks of a pass; chunk c is the c-th piece */
+	uint32_t n_lanes, n_steps, n_peers;
+	struct sched_lane *lanes;
+	struct sched_step *steps;
+	uint32_t *peers;
+};
+
+/*
+ * Make @rank's schedule.  WREATH_EINVAL: the shape is out of range (the text
+ * names the field); WREATH_EUNSUP: the algorithm has no such form;
+ * WREATH_ENOMEM.
+ */
+int sched_make(const struct sched_shape *shape, int rank, struct sched **out);
+void sched_free(struct sched *sched);
+
+/* "ring", ...; NULL past the end. */
+const char *sched_algo_name(enum sched_algo algo);
+const char *sched_collective_name(enum sched_collective collective);
+
+/*
+ * The algorithm for a message of @bytes; a pure function, so that all ranks
+ * choose alike.  @crowded: ranks outnumber the cores that they run on.
+ */
+enum sched_algo sched_choose(enum sched_collective collective, int n_ranks,
+			     size_t bytes, bool crowded);
+
+/* ---- verify.c ---- */
+
+struct sched_proof {
+	uint64_t n_steps;    /* of all ranks */
+	uint64_t n_messages; /* of all ranks in a pass */
+	uint64_t chunks_sent_max; /* by the busiest rank in a pass */
+	/* Chunks a rank must send at least by the algorithm's own bound. */
+	uint64_t chunks_sent_bound;
+	uint32_t depth; /* messages on the longest chain of a pass */
+};
+
+/*
+ * Prove a set of schedules, one a rank in order of rank, with at most @n_slots
+ * messages of a lane and pair under way, in place or not, for any order in
+ * which lanes and ranks can run:
+ * - every output chunk holds each rank's contribution exactly once, in the
+ *   same fold order on every rank (so the same bits);
+ * - nothing is overwritten before it was read: slots, input (in place) and
+ *   output, also where a final chunk is written by its sender;
+ * - no deadlock, no message left over, lists and indices within bounds;
+ * - no rank sends more than the algorithm's stated bound.
+ * 0, or WREATH_EINVAL with a text that names rank, lane, step and reason.
+ */
+int sched_verify(struct sched *const *scheds, int n_ranks, int n_slots,
+		 bool in_place, struct sched_proof *proof);
+
+/* ---- text.c ---- */
+
+/*
+ * The text form, into @out of @size bytes, always terminated; returns the
+ * length that the whole text has, like snprintf().
+ */
+size_t sched_print(const struct sched *sched, char *out, size_t size);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * soft: an RDMA device in software, between the processes and threads of one
+ * host, with the object model of libibverbs.
+ *
+ * It is the transport inside a host, and the embedded default on a machine
+ * without an RDMA device; it follows the InfiniBand specification where real
+ * devices are lax.  It must never know what a rank is.  Thread safety is that
+ * of libibverbs: any verb from any thread.
+ */
+#ifndef SOFT_H
+#define SOFT_H
+
+#include "verbs/verbs.h"
+
+/*
+ * The device's table.  WREATH_SOFT says which devices there are (default one
+ * Ethernet device, soft0), WREATH_SOFT_FAULTS what shall go wrong; both are
+ * read at every open.  WREATH_EINVAL for a value that cannot be read,
+ * WREATH_EUNSUP for "off".
+ */
+int soft_table(const struct verbs_table **out);
+
+/* The remaining functions are for tests: faults at run time. */
+
+/*
+ * Apply one fault clause now, as in WREATH_SOFT_FAULTS, such as "port_down=1"
+ * or "fail_reg=3".  WREATH_EINVAL with the clause named.
+ */
+int soft_fault(struct ibv_context *context, const char *clause);
+
+/* Move a queue pair to the error state as hardware would, with its event. */
+void soft_qp_fail(struct ibv_qp *qp);
+
+#endif
