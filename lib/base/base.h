@@ -46,6 +46,10 @@ int base_error_again(int error, const char *text) __attribute__((cold));
 
 const char *base_error_text(void);
 
+/* "float32", "sum"; never NULL.  names.c */
+const char *base_type_name(unsigned int type);
+const char *base_op_name(unsigned int op);
+
 enum base_log_level {
 	BASE_LOG_OFF,
 	BASE_LOG_ERROR,
