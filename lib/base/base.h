@@ -144,6 +144,9 @@ bool base_parse_duration(const char *text, int64_t *out_ms);
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t base_now_ns(void);
 
+/* Sleep; for slow paths only. */
+void base_sleep_ms(unsigned int ms);
+
 /* Fill with unpredictable bytes.  Never fails: without them we must stop. */
 void base_random(void *out, size_t bytes);
 

@@ -27,6 +27,8 @@ struct exec_guard {
 	/* Has the communicator failed or been aborted?  0 or the error, with
 	 * the text set.  Called about once a millisecond of waiting. */
 	int (*stopped)(void *arg);
+	/* Has @peer, for which we wait, left in peace?  0 or the error. */
+	int (*left)(void *arg, int peer);
 	void *arg;
 };
 

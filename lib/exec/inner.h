@@ -70,12 +70,14 @@ struct exec_wait {
 	uint64_t start_ns;  /* of waiting without progress; 0: not yet read */
 	uint64_t look_ns;   /* of the last look at failures */
 	uint64_t ask_ns;    /* of the last look at the peers' signatures */
+	uint32_t n_suspects; /* looks in a row that found a peer ahead of us */
 };
 
 static inline void exec_wait_reset(struct exec_wait *wait)
 {
 	wait->n_spins = 0;
 	wait->start_ns = 0;
+	wait->n_suspects = 0;
 }
 
 int exec_wait(struct exec_plan *plan, struct exec_wait *wait);

@@ -45,8 +45,8 @@ static int disagree(const struct exec_plan *plan, int peer,
 }
 
 /*
- * What is @conn's peer doing?  0 when it may still send what we wait for, else
- * the mismatch.
+ * What is @conn's peer doing?  0 when it may still send what we wait for,
+ * WREATH_EAGAIN when it is ahead of us, else the mismatch.
  */
 static int ask(const struct exec_plan *plan, struct net_conn *conn)
 {
@@ -59,13 +59,7 @@ static int ask(const struct exec_plan *plan, struct net_conn *conn)
 	if (err)
 		return err;
 	if (theirs.seq != mine->seq)
-		return base_error(
-			WREATH_EMISMATCH,
-			"%s has reached operation %" PRIu64 " and sent nothing "
-			"for operation %" PRIu64 ", in which %s waits for it; "
-			"every rank must make the same calls in the same order",
-			plan->net->names[conn->peer], theirs.seq, mine->seq,
-			plan->net->names[plan->net->rank]);
+		return WREATH_EAGAIN;
 	if (theirs.count == mine->count && theirs.type == mine->type &&
 	    theirs.op == mine->op && theirs.algo == mine->algo &&
 	    theirs.collective == mine->collective)
@@ -73,11 +67,21 @@ static int ask(const struct exec_plan *plan, struct net_conn *conn)
 	return disagree(plan, conn->peer, &theirs);
 }
 
+static int peer_is_ahead(const struct exec_plan *plan, int peer)
+{
+	return base_error(WREATH_EMISMATCH,
+			  "%s has gone past operation %" PRIu64 " and sent "
+			  "nothing for it, while %s waits in it; every rank "
+			  "must make the same calls in the same order",
+			  plan->net->names[peer], plan->args->sign.seq,
+			  plan->net->names[plan->net->rank]);
+}
+
 int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 {
 	int err = ask(plan, lane->conn);
 
-	if (err)
+	if (err && err != WREATH_EAGAIN)
 		return err;
 	return base_error(WREATH_EMISMATCH,
 			  "%s sent a message of another operation than %" PRIu64
@@ -88,20 +92,33 @@ int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 			  plan->net->names[plan->net->rank]);
 }
 
-static int ask_peers(struct exec_plan *plan)
+static int ask_peers(struct exec_plan *plan, struct exec_wait *wait)
 {
+	bool is_suspect = false;
 	uint32_t i;
 
 	for (i = 0; i < plan->n_lanes; i++) {
 		const struct exec_lane *lane = &plan->lanes[i];
-		int err;
+		int err, peer;
 
 		if (lane->is_done || !lane->waits_for)
 			continue;
-		err = ask(plan, lane->waits_for->conn);
-		if (err)
+		peer = lane->waits_for->conn->peer;
+		err = plan->guard.left(plan->guard.arg, peer);
+		if (!err)
+			err = ask(plan, lane->waits_for->conn);
+		if (err && err != WREATH_EAGAIN)
 			return err;
+		/*
+		 * A peer that is ahead may have sent its message just after we
+		 * last looked for it: only one that is ahead twice, with
+		 * nothing come in between, will never send it.
+		 */
+		is_suspect |= err == WREATH_EAGAIN;
+		if (err && wait->n_suspects)
+			return peer_is_ahead(plan, peer);
 	}
+	wait->n_suspects = is_suspect;
 	return 0;
 }
 
@@ -144,7 +161,7 @@ static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
 		return timed_out(plan, waited);
 	if (now - wait->ask_ns > EXEC_ASK_NS) {
 		wait->ask_ns = now;
-		err = ask_peers(plan);
+		err = ask_peers(plan, wait);
 	}
 	return err;
 }
@@ -154,7 +171,7 @@ int exec_wait(struct exec_plan *plan, struct exec_wait *wait)
 	uint64_t now;
 	int err;
 
-	if (base_unlikely(!plan->net->ports[0].line_order)) {
+	if (base_unlikely(plan->net->polls_completions)) {
 		err = net_poll(plan->net);
 		if (err)
 			return err;

@@ -165,6 +165,7 @@ struct net {
 	size_t slot_bytes;
 	struct net_port ports[NET_PORTS_MAX];
 	int n_ports;
+	bool polls_completions; /* a port has no line order */
 	struct net_conn **conns; /* [n_ranks * NET_CHANNELS_MAX] */
 	struct net_conn **active; /* those there are */
 	int n_active;

@@ -89,6 +89,7 @@ static int port_start(struct net *net, struct net_port *port)
 	port->line_order =
 		(port->device->verbs->promises & VERBS_LINE_ORDER) &&
 		net->env->value[BASE_ENV_ARRIVAL] == 0;
+	net->polls_completions |= !port->line_order;
 	port_text(port);
 	return 0;
 }
