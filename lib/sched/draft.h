@@ -33,6 +33,9 @@ extern const struct generator sched_twoshot_all_reduce;
 const struct generator *sched_generator(enum sched_collective collective,
 					enum sched_algo algo);
 
+/* As sched_make() reports it. */
+int sched_check_shape(const struct sched_shape *shape, int rank);
+
 /* The next lane; the steps that follow are its steps. */
 uint32_t draft_lane(struct draft *draft, uint32_t channel);
 

@@ -111,7 +111,7 @@ static void generate_alone(struct draft *draft,
 	}
 }
 
-static int check_shape(const struct sched_shape *shape, int rank)
+int sched_check_shape(const struct sched_shape *shape, int rank)
 {
 	if ((unsigned int)shape->collective >= SCHED_N_COLLECTIVES)
 		return base_error(WREATH_EINVAL,
@@ -176,7 +176,7 @@ int sched_make(const struct sched_shape *shape, int rank, struct sched **out)
 	void (*generate)(struct draft *, const struct sched_shape *, uint32_t);
 	struct draft counts = {0};
 	struct draft draft = {0};
-	int err = check_shape(shape, rank);
+	int err = sched_check_shape(shape, rank);
 
 	if (err)
 		return err;
