@@ -40,9 +40,13 @@ $B/%.o: %.c Makefile
 
 Q := $(if $(V),,@)
 
-# SIMD lives in files named for it; the rest must run on any processor.
+# SIMD lives in files named for it; the rest must run on any processor.  The
+# bits of a result may not depend on what a compiler contracts to an FMA.
+$B/lib/reduce/%.o: CFLAGS += -ffp-contract=off
+ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
 $B/lib/reduce/avx2.o: CFLAGS += -mavx2 -mf16c -mfma
 $B/lib/reduce/avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl
+endif
 
 # Unit tests reach the rooms' doors, so they link the objects themselves.
 $B/lib.a: $(lib_obj)
