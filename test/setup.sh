@@ -17,9 +17,8 @@ has() {
 # A header that the compiler finds, or would find if there were one.
 has_header() {
 	if has cc; then
-		echo "#include <$1>" | cc -E -include stdarg.h -include stddef.h \
-			-include stdint.h -include setjmp.h -x c - \
-			>/dev/null 2>&1
+		printf '#include <%s>\n' stdarg.h stddef.h stdint.h \
+			setjmp.h "$1" | cc -E -x c - >/dev/null 2>&1
 	else
 		[ -e "/usr/include/$1" ]
 	fi
