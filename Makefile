@@ -129,7 +129,7 @@ $B/examples/%: $B/examples/%.o $B/$(soname) $B/libwreath.so
 # ---- the two commands, and the fast part ----
 
 setup := $(if $(NO_DEPS),@:,@test/setup.sh)
-tests := $(if $(V),V=1) B='$B' SAN='$(SAN)' CC='$(CC)' CXX='$(CXX)' \
+tests := B='$B' SAN='$(SAN)' CC='$(CC)' CXX='$(CXX)' \
 	MAKE='$(MAKE)' test/run.sh
 
 run:
@@ -139,10 +139,10 @@ run:
 
 check:
 	$(setup) check
-	@$(tests) check $(MAKEOVERRIDES)
+	@$(tests) check
 
 test:
-	@$(tests) test $(MAKEOVERRIDES)
+	@$(tests) test
 
 # ---- install ----
 

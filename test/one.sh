@@ -57,6 +57,7 @@ kill_all() {
 # shellcheck disable=SC2317,SC2329
 interrupted() {
 	kill_all
+	wait 2>/dev/null
 	rm -rf "$TMPDIR" "$TMPDIR.before"
 	exit 130
 }
@@ -80,7 +81,7 @@ trap interrupted INT TERM HUP
 TEST_MARK=$mark setsid -w timeout -k 5 "$seconds" "$@" </dev/null \
 	>"$log" 2>&1 &
 session=$!
-wait "$session"
+wait "$session" 2>/dev/null
 status=$?
 took=$((($(date +%s%N) - began) / 100000000))
 took=$((took / 10)).$((took % 10))
@@ -107,8 +108,13 @@ rm -rf "$TMPDIR" "$TMPDIR.before"
 case $status in
 0) ;;
 77) ;;
-124 | 137) complaint="timed out after $seconds s" ;;
-1[2-9][0-9]) complaint="killed by signal $((status - 128))" ;;
+124) complaint="timed out after $seconds s" ;;
+137)
+	complaint="killed by signal 9"
+	[ "${took%.*}" -lt "$seconds" ] ||
+		complaint="timed out after $seconds s"
+	;;
+12[89] | 1[3-9][0-9]) complaint="killed by signal $((status - 128))" ;;
 *) complaint="exit status $status" ;;
 esac
 if [ -n "$complaint" ]; then

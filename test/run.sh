@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh test|check [VARIABLE=VALUE...]: the fast tests, or all of them.  Called
-# by make, which passes B, SAN, CC, CXX and MAKE in the environment and the
-# variables of its command line as arguments.  A build is a test like others.
+# run.sh test|check: the fast tests, or all of them.  Called by make, which
+# passes B, SAN, CC, CXX and MAKE in the environment.  A build is a test like
+# others.
 #
 # A test is a file: test/unit/t_*.c (one room), test/loop/t_*.c (ranks, through
 # wreath.h), test/cli/t_*.sh (the command, $WREATH, and what was built in
@@ -11,9 +11,14 @@
 # out of `make test`.
 set -u
 what=$1
-shift
-variables=("$@")
-unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
+# The variables of make's command line go on to the makes below, its flags and
+# its jobs do not.
+case ${MAKEFLAGS:-} in
+*" -- "*) MAKEFLAGS=" -- ${MAKEFLAGS#* -- }" ;;
+*) MAKEFLAGS= ;;
+esac
+export MAKEFLAGS
+unset MFLAGS MAKELEVEL GNUMAKEFLAGS
 # Tests begin from the defaults, wherever they are started.
 for name in $(compgen -e); do
 	case $name in
@@ -58,8 +63,7 @@ try() {
 build() {
 	local name=$1
 	shift
-	try "$name" 900 "$MAKE" -s -k -j"$cores" --no-print-directory \
-		"${variables[@]}" "$@"
+	try "$name" 900 "$MAKE" -s -k -j"$cores" --no-print-directory "$@"
 }
 
 # The files of a kind that this run is for, without their ends.
@@ -155,6 +159,12 @@ under_valgrind() {
 	limit=120
 }
 
+# Files that git neither keeps nor ignores.
+strangers() {
+	git ls-files --others --exclude-standard 2>/dev/null | sort
+}
+
+strangers >"$RESULTS/strangers"
 build build WERROR=1 bins
 static
 unit "$B"
@@ -165,6 +175,9 @@ if [ "$what" = check ] && [ -z "$SAN" ]; then
 	under_valgrind
 	variant address,undefined
 	variant thread
+	export -f strangers
+	# shellcheck disable=SC2016
+	try tree 20 bash -c 'strangers | diff "$RESULTS/strangers" -'
 fi
 
 awk '{ n[$1]++ }

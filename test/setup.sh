@@ -84,17 +84,16 @@ may_install() {
 }
 
 install() {
-	env="env DEBIAN_FRONTEND=noninteractive"
-	get="apt-get install -y --no-install-recommends"
+	update="${as}apt-get -qq update"
+	get="${as}env DEBIAN_FRONTEND=noninteractive"
+	get="$get apt-get install -y --no-install-recommends $1"
 	echo "wreath: packages are missing; this will run:"
-	echo "    ${as}apt-get update"
-	echo "    ${as}$get $1"
+	echo "    $update"
+	echo "    $get"
 	echo "(NO_DEPS=1 turns this off.)"
 	# What cannot be updated may still be installed from what is known.
-	# shellcheck disable=SC2086
-	${as}apt-get -qq update
-	# shellcheck disable=SC2086
-	$as$env $get $1 >/dev/null
+	$update
+	$get >/dev/null
 }
 
 list=$(missing | one_line)
