@@ -86,8 +86,9 @@ $B/%.o: %.cc $B/flags
 
 # SIMD lives in files named for it; the rest must run on any processor.
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
-$B/lib/reduce/avx2%.o: simd := -mavx2 -mf16c -mfma
-$B/lib/reduce/avx512%.o: simd := -mavx512f -mavx512bw -mavx512dq -mavx512vl
+$(filter $B/lib/reduce/avx2%,$(lib_obj)): simd := -mavx2 -mf16c -mfma
+$(filter $B/lib/reduce/avx512%,$(lib_obj)): simd := -mavx512f -mavx512bw \
+	-mavx512dq -mavx512vl
 endif
 
 # The workbench and the tests reach the rooms' doors, so they link this one.

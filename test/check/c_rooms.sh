@@ -2,5 +2,6 @@
 # SPDX-License-Identifier: MIT
 # Who includes whom is as lib/rooms allows.
 here=$(dirname "$0")
-find include lib bench examples test -name '*.[ch]' -o -name '*.cc' |
-	sort | xargs awk -f "$here/rooms.awk" -f "$here/strip.awk" lib/rooms
+find include lib bench examples test -name '*.[ch]' -o -name '*.inc' -o \
+	-name '*.cc' | sort | xargs awk -f "$here/rooms.awk" \
+	-f "$here/strip.awk" lib/rooms

@@ -4,7 +4,8 @@
 here=$(dirname "$0")
 {
 	find include lib bench examples test \
-		-name '*.[ch]' -o -name '*.cc' -o -name '*.sh' -o -name '*.awk'
+		-name '*.[ch]' -o -name '*.inc' -o -name '*.cc' -o \
+		-name '*.sh' -o -name '*.awk'
 	echo Makefile
 } | sort | xargs awk -f "$here/sizes.awk" -f "$here/strip.awk" \
 	"$here/sizes.allow"

@@ -14,10 +14,10 @@
 }
 
 /[ \t]$/ { complain("blanks at the end") }
-/^    / && FILENAME ~ /\.[ch]$/ { complain("indented by blanks, not tabs") }
+/^    / && FILENAME ~ /\.([ch]|inc)$/ { complain("indented by blanks, not tabs") }
 
 # Comments of C are the long ones; what is not done is an issue, not a remark.
-FILENAME ~ /\.([ch]|cc)$/ {
+FILENAME ~ /\.([ch]|inc|cc)$/ {
 	strip($0)
 	if (had_slashes)
 		complain("a comment of two slashes")

@@ -8,9 +8,9 @@ function split_path(path)
 	place = part[1]
 	room = place == "lib" ? part[2] : ""
 	# A unit test may look into the room that it is named after.
-	if (path ~ /^test\/unit\/t_[a-z]+[_.]/) {
+	if (path ~ /^test\/unit\/(t_)?[a-z]+[_.]/) {
 		room = path
-		sub(/^test\/unit\/t_/, "", room)
+		sub(/^test\/unit\/(t_)?/, "", room)
 		sub(/[_.].*/, "", room)
 	}
 }
