@@ -39,7 +39,8 @@ warn := -Wall -Wextra -Wshadow -Wvla -Wundef -Wwrite-strings \
 	-Wpointer-arith -Wformat=2 -Wcast-qual -fno-common \
 	$(if $(WERROR),-Werror)
 warn_c := -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
-	-Wdeclaration-after-statement
+	-Wdeclaration-after-statement $(if $(findstring clang,$(CC)),\
+	-Wshorten-64-to-32 -Wunreachable-code -Wmissing-variable-declarations)
 san := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer)
 cppflags := -Iinclude -Ilib -I. $(CPPFLAGS)
