@@ -75,8 +75,9 @@ static void compile_step(struct exec_plan *plan, uint32_t i_lane,
 
 /*
  * Could the whole operation do without slots?  If every message is either raw
- * input or final, and each rank hears from all others what they granted, so
- * that all conclude alike.
+ * input or final, this rank reaches the memory of all others, and each hears
+ * from all others what they granted, so that all conclude alike: a rank tells
+ * everyone the same.
  */
 static bool may_read_inputs(const struct exec_plan *plan)
 {
@@ -91,6 +92,9 @@ static bool may_read_inputs(const struct exec_plan *plan)
 		    !(step->flags & (SCHED_RECV_INPUT | SCHED_RECV_FINAL)))
 			return false;
 	}
+	for (i = 0; i < plan->n_receives; i++)
+		if (!plan->receives[i]->map_slots)
+			return false;
 	return plan->n_grants_to == n_ends && plan->n_grants_from == n_ends;
 }
 

@@ -68,13 +68,13 @@ static int tell_credit(struct exec_plan *plan)
 
 static int grant_places(struct exec_plan *plan)
 {
+	const void *input = plan->may_read_inputs ? plan->args->send : NULL;
 	uint32_t i;
 	int err;
 
 	for (i = 0; i < plan->n_grants_to; i++) {
 		err = net_place_grant(plan->grants_to[i], plan->args->recv,
-				      plan->args->send, plan->bytes,
-				      plan->signature);
+				      input, plan->bytes, plan->signature);
 		if (err)
 			return err;
 	}

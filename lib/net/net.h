@@ -251,8 +251,8 @@ static inline void net_sign_post(struct net *net, const struct net_sign *sign)
 
 /*
  * Grant @conn's peer the places of the operation with @signature: @output,
- * and @input where the peer can map it, as far as they lie in registered
- * regions.  conn->granted tells what was granted.
+ * and @input unless it is NULL, as far as they lie in registered regions.
+ * conn->granted tells what was granted.
  */
 int net_place_grant(struct net_conn *conn, void *output, const void *input,
 		    size_t bytes, uint32_t signature);

@@ -254,9 +254,8 @@ static int fill_place(struct net_conn *conn, void *output, const void *input,
 		place->output = (uintptr_t)output;
 		place->kinds |= NET_PLACE_OUTPUT;
 	}
-	/* Only what the peer is sure to be able to map: shared memory. */
-	if (conn->lanes[0].map_slots && mem_find(input, bytes, &region) &&
-	    region.fd >= 0) {
+	/* Only what peers are sure to be able to map: shared memory. */
+	if (input && mem_find(input, bytes, &region) && region.fd >= 0) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->input_rkey);
 		if (err)
