@@ -105,7 +105,4 @@ const char *bench_signal_name(int number);
 /* "0.1.0" */
 const char *bench_version(void);
 
-/* Processors that this process may run on. */
-int bench_n_cores(void);
-
 #endif

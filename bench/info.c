@@ -7,6 +7,7 @@
 #include "bench/info.h"
 #include "reduce/reduce.h"
 #include "soft/soft.h"
+#include "topo/topo.h"
 
 struct info {
 	bool as_json;
@@ -84,7 +85,7 @@ static void print(const struct info *info)
 	int i;
 
 	printf("wreath %s on %s, %d cores, %s kernels\n\ndevices\n",
-	       bench_version(), info->host, bench_n_cores(), reduce_isa());
+	       bench_version(), info->host, topo_n_cores(), reduce_isa());
 	print_source(&info->sources[0]);
 	print_source(&info->sources[1]);
 	if (!info->has_env)
@@ -172,7 +173,7 @@ static void print_json(const struct info *info)
 	json_pair("version", bench_version());
 	printf(",\n  ");
 	json_pair("host", info->host);
-	printf(",\n  \"cores\": %d,\n  ", bench_n_cores());
+	printf(",\n  \"cores\": %d,\n  ", topo_n_cores());
 	json_pair("kernels", reduce_isa());
 	printf(",\n  \"sources\": [\n");
 	json_source(&info->sources[0]);

@@ -7,6 +7,7 @@
 
 #include "bench/perf.h"
 #include "sched/sched.h"
+#include "topo/topo.h"
 
 struct sweep {
 	const struct perf_job *job;
@@ -139,7 +140,7 @@ static int algo_used(const struct sweep *sweep, uint64_t bytes)
 		return sweep->algo;
 	name = sched_algo_name(sched_choose(
 		SCHED_ALL_REDUCE, sweep->team.n_ranks, bytes,
-		sweep->team.n_ranks > bench_n_cores()));
+		sweep->team.n_ranks > topo_n_cores()));
 	for (i = 0; perf_algo_names[i]; i++) {
 		if (name && !strcmp(perf_algo_names[i], name))
 			return i;

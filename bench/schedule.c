@@ -138,10 +138,12 @@ static int print(const struct schedule *schedule, struct sched **scheds)
 	int status = BENCH_OK;
 	int64_t r;
 
-	print_head(schedule);
 	for (r = 0; r < schedule->n_ranks && !status; r++) {
-		if (schedule->rank < 0 || schedule->rank == r)
-			status = print_one(scheds[r]);
+		if (schedule->rank >= 0 && schedule->rank != r)
+			continue;
+		if (r && schedule->rank < 0)
+			putchar('\n');
+		status = print_one(scheds[r]);
 	}
 	return status;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/bench.h"
 
@@ -42,14 +40,4 @@ const char *bench_version(void)
 	snprintf(text, sizeof(text), "%d.%d.%d", version / 10000,
 		 version / 100 % 100, version % 100);
 	return text;
-}
-
-int bench_n_cores(void)
-{
-	cpu_set_t set;
-
-	/* More than 1024 processors do not fit the set: count them all. */
-	if (!sched_getaffinity(0, sizeof(set), &set))
-		return CPU_COUNT(&set);
-	return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
