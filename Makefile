@@ -45,7 +45,8 @@ Q := $(if $(V),,@)
 $B/lib/reduce/%.o: CFLAGS += -ffp-contract=off
 ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
 $B/lib/reduce/avx2.o: CFLAGS += -mavx2 -mf16c -mfma
-$B/lib/reduce/avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl
+$B/lib/reduce/avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+	-mf16c
 endif
 
 # Unit tests reach the rooms' doors, so they link the objects themselves.
