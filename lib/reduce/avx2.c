@@ -29,6 +29,12 @@ REDUCE_INLINE void raw_store(void *p, __m256i v)
 	_mm256_storeu_si256(p, v);
 }
 
+/* @p is aligned. */
+REDUCE_INLINE void raw_stream(void *p, __m256i v)
+{
+	_mm256_stream_si256(p, v);
+}
+
 /*
  * Parts of a register: two loads (stores) that overlap in the middle, so that
  * no byte outside is touched and none goes through a buffer, whose reading back
@@ -87,6 +93,11 @@ REDUCE_INLINE void half_store(void *p, __m128i v)
 	_mm_storeu_si128(p, v);
 }
 
+REDUCE_INLINE void half_stream(void *p, __m128i v)
+{
+	_mm_stream_si128(p, v);
+}
+
 REDUCE_INLINE __m128i half_load_part(const void *p, size_t bytes)
 {
 	const char *at = p;
@@ -113,8 +124,7 @@ REDUCE_INLINE void half_store_part(void *p, __m128i v, size_t bytes)
 			   bytes - 8);
 }
 
-static __attribute__((noinline)) __m256i raw_load_part(const void *p,
-						       size_t bytes)
+static __attribute__((noinline)) __m256i load_part(const void *p, size_t bytes)
 {
 	__m128i high = _mm_setzero_si128();
 
@@ -123,13 +133,29 @@ static __attribute__((noinline)) __m256i raw_load_part(const void *p,
 	return _mm256_set_m128i(high, half_load_part(p, bytes));
 }
 
-static __attribute__((noinline)) void raw_store_part(void *p, __m256i v,
-						     size_t bytes)
+static __attribute__((noinline)) void store_part(void *p, __m256i v,
+						 size_t bytes)
 {
 	half_store_part(p, _mm256_castsi256_si128(v), bytes);
 	if (bytes > 16)
 		half_store_part((char *)p + 16, _mm256_extracti128_si256(v, 1),
 			   bytes - 16);
+}
+
+/* The smallest usual size is worth a path of its own. */
+REDUCE_INLINE __m256i raw_load_part(const void *p, size_t bytes)
+{
+	if (bytes == 8)
+		return _mm256_zextsi128_si256(_mm_loadl_epi64(p));
+	return load_part(p, bytes);
+}
+
+REDUCE_INLINE void raw_store_part(void *p, __m256i v, size_t bytes)
+{
+	if (bytes == 8)
+		_mm_storel_epi64(p, _mm256_castsi256_si128(v));
+	else
+		store_part(p, v, bytes);
 }
 
 /* ---- integers ---- */

@@ -30,6 +30,12 @@ REDUCE_INLINE void raw_store(void *p, __m512i v)
 	_mm512_storeu_si512(p, v);
 }
 
+/* @p is aligned. */
+REDUCE_INLINE void raw_stream(void *p, __m512i v)
+{
+	_mm512_stream_si512(p, v);
+}
+
 REDUCE_INLINE __mmask64 first_bytes(size_t bytes)
 {
 	return (UINT64_C(1) << bytes) - 1;
@@ -68,6 +74,11 @@ REDUCE_INLINE __m128i half_load(const void *p)
 REDUCE_INLINE void half_store(void *p, __m128i v)
 {
 	_mm_storeu_si128(p, v);
+}
+
+REDUCE_INLINE void half_stream(void *p, __m128i v)
+{
+	_mm_stream_si128(p, v);
 }
 
 REDUCE_INLINE __m128i half_load_part(const void *p, size_t bytes)

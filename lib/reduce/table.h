@@ -49,15 +49,26 @@ bool reduce_has_avx512(void);
 /*
  * A call of the kernel @fn of @type and @op that it does not compute by
  * itself: a copy; a caller that has changed the rounding mode or flushes
- * denormals to zero; and, for SIMD kernels, REDUCE_STREAM, a single source
- * with a divisor, integers with a divisor.
+ * denormals to zero; and, for SIMD kernels, a single source with a divisor,
+ * integers with a divisor, REDUCE_STREAM to an unaligned destination or of
+ * 8-bit floats.
  */
 void reduce_rare(const struct reduce_args *args, enum wreath_type type,
-		 enum wreath_op op, reduce_fn *fn) __attribute__((cold));
+		 enum wreath_op op, reduce_fn *fn);
+
+/* Divide @count integers in place by at least 2, truncating toward zero. */
+void reduce_divide(void *v, size_t count, enum wreath_type type,
+		   unsigned int divisor);
 
 static inline bool reduce_is_copy(const struct reduce_args *args)
 {
 	return args->n_src == 1 && args->divisor <= 1;
+}
+
+/* Whole lines can be streamed to @p. */
+static inline bool reduce_is_aligned(const void *p)
+{
+	return !((uintptr_t)p & (BASE_LINE - 1));
 }
 
 /*
