@@ -144,6 +144,7 @@ check:
 	@$(tests) check
 
 test:
+	$(setup) test
 	@$(tests) test
 
 # ---- install ----

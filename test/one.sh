@@ -12,7 +12,8 @@ set -u
 name=$1
 seconds=$2
 shift 2
-log=$RESULTS/$name.log
+log=${name/ \[/.}
+log=$RESULTS/${log/]/}.log
 mark=$$.$RANDOM$RANDOM
 mkdir -p "$(dirname "$log")"
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/wreath-test.XXXXXX")
@@ -62,14 +63,24 @@ interrupted() {
 	exit 130
 }
 
+# What a sanitizer found first, or else the last words.
+excerpt() {
+	awk '/: runtime error: |(ERROR|WARNING): [A-Za-z]*Sanitizer/ { found = 1 }
+		found && ++n <= 25 { print }
+		{ last[NR % 25] = $0 }
+		END {
+			for (i = NR - 24; !found && i <= NR; i++)
+				if (i > 0)
+					print last[i % 25]
+		}' "$log" | cut -c 1-300 | sed 's/^/     | /'
+	echo "     | log: $log"
+}
+
 verdict() {
 	local line
 	printf -v line '%-5s%-48s%7s s' "$1" "$name" "$took"
 	[ -z "${2:-}" ] || line="$line  $2"
-	if [ "$1" = FAIL ]; then
-		line=$line$'\n'$(tail -n 25 "$log" | cut -c 1-300 |
-			sed 's/^/     | /'; echo "     | log: $log")
-	fi
+	[ "$1" != FAIL ] || line=$line$'\n'$(excerpt)
 	echo "$1" >>"$RESULTS/verdicts"
 	printf '%s\n' "$line"
 }

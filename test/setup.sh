@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# setup.sh run|check: install the packages that are missing on Debian and its
-# relatives, as root or by sudo, and say first what will be run.  Silent, and
-# without a look at the network, when nothing is missing.
+# setup.sh run|test|check: install the packages that are missing on Debian and
+# its relatives, as root or by sudo, and say first what will be run.  Silent,
+# and without a look at the network, when nothing is missing.
 #
 # What a build needs must be there in the end.  What only a check needs may be
 # missing: that check is then skipped, and says so.
@@ -67,7 +67,7 @@ wanted_to_check() {
 missing() {
 	needed_to_build
 	[ "$what" = run ] || needed_to_test
-	[ "$what" = run ] || wanted_to_check
+	[ "$what" != check ] || wanted_to_check
 }
 
 one_line() {
