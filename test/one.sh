@@ -57,8 +57,10 @@ kill_all() {
 
 # shellcheck disable=SC2317,SC2329
 interrupted() {
+	# The shell would report the end that it brings about here.
+	exec 2>/dev/null
 	kill_all
-	wait 2>/dev/null
+	wait
 	rm -rf "$TMPDIR" "$TMPDIR.before"
 	exit 130
 }
