@@ -85,11 +85,14 @@ $B/%.o: %.cc $B/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(cppflags) $(cxxflags) -MMD -MP -c $< -o $@
 
-# SIMD lives in files named for it; the rest must run on any processor.
+# SIMD lives in files named for it; the rest must run on any processor.  The
+# bits of a result may not depend on what a compiler contracts to an FMA.
+$(filter $B/lib/reduce/%,$(lib_obj)): simd := -ffp-contract=off
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
-$(filter $B/lib/reduce/avx2%,$(lib_obj)): simd := -mavx2 -mf16c -mfma
-$(filter $B/lib/reduce/avx512%,$(lib_obj)): simd := -mavx512f -mavx512bw \
-	-mavx512dq -mavx512vl
+$(filter $B/lib/reduce/avx2%,$(lib_obj)): simd := -ffp-contract=off -mavx2 \
+	-mf16c -mfma
+$(filter $B/lib/reduce/avx512%,$(lib_obj)): simd := -ffp-contract=off \
+	-mavx512f -mavx512bw -mavx512dq -mavx512vl
 endif
 
 # The workbench and the tests reach the rooms' doors, so they link this one.
