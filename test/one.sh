@@ -67,7 +67,7 @@ interrupted() {
 
 # What a sanitizer found first, or else the last words.
 excerpt() {
-	awk '/: runtime error: |(ERROR|WARNING): [A-Za-z]*Sanitizer/ { found = 1 }
+	awk '/runtime error: |(ERROR|WARNING): [A-Za-z]*Sanit/ { found = 1 }
 		found && ++n <= 25 { print }
 		{ last[NR % 25] = $0 }
 		END {
