@@ -99,10 +99,12 @@ status=$?
 took=$((($(date +%s%N) - began) / 100000000))
 took=$((took / 10)).$((took % 10))
 
-# A launcher's helpers may need a moment to see that their parent has ended.
-for _ in 1 2 3 4 5 6 7 8 9 10; do
+# A launcher's helpers may need a moment to see that their parent has ended,
+# and what somebody else has in /dev/shm comes and goes.
+for _ in {1..12}; do
 	left=$(left_processes)
-	[ -n "$left" ] || break
+	files=$(left_shm)
+	[ -n "$left$files" ] || break
 	sleep 0.2
 done
 complaint=
@@ -111,7 +113,7 @@ if [ -n "$left" ]; then
 	complaint="left processes behind: $(ps -o pid=,comm= -p \
 		"${left//$'\n'/,}" 2>/dev/null | tr -s ' \n' ' ')"
 	kill_all
-elif files=$(left_shm) && [ -n "$files" ]; then
+elif [ -n "$files" ]; then
 	complaint="left behind: ${files//$'\n'/ }"
 elif files=$(ls -A "$TMPDIR") && [ -n "$files" ]; then
 	complaint="left in TMPDIR: ${files//$'\n'/ }"
