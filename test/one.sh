@@ -109,9 +109,10 @@ for _ in {1..12}; do
 done
 complaint=
 if [ -n "$left" ]; then
-	# shellcheck disable=SC2086
-	complaint="left processes behind: $(ps -o pid=,comm= -p \
-		"${left//$'\n'/,}" 2>/dev/null | tr -s ' \n' ' ')"
+	complaint="left processes behind:"
+	for pid in $left; do
+		complaint="$complaint $pid $(cat "/proc/$pid/comm" 2>/dev/null)"
+	done
 	kill_all
 elif [ -n "$files" ]; then
 	complaint="left behind: ${files//$'\n'/ }"

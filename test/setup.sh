@@ -50,7 +50,6 @@ clang_runtime() {
 
 wanted_to_check() {
 	has git || echo git
-	has ps || echo procps
 	has clang && clang_runtime
 	has clang || echo clang
 	has cppcheck || echo cppcheck
