@@ -61,7 +61,10 @@ done
 kill "$runner"
 wait "$runner"
 sleep 0.3
-if kill -0 "$(cat "$RESULTS/pid")" 2>/dev/null &&
+if [ ! -s "$RESULTS/pid" ]; then
+	echo "the test did not begin"
+	failed=1
+elif kill -0 "$(cat "$RESULTS/pid")" 2>/dev/null &&
 	! grep -q '^State:.*Z' "/proc/$(cat "$RESULTS/pid")/status"; then
 	echo "a test outlives the runner"
 	failed=1
