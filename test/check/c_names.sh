@@ -54,6 +54,10 @@ for page in man/*.3; do
 	[ ! -s "$tmp/more" ] || status=1
 done
 
+# Whatever a room promises is there.
+rooms=$(sed -n 's/^\([a-z0-9]*\):.*/\1/p' lib/rooms | tr '\n' '|')
+nm -D --undefined-only "$lib" | grep -E " (${rooms}wreath)_" && status=1
+
 readelf -d "$lib" | grep -q 'SONAME.*\[libwreath\.so\.0\]' || {
 	echo "$lib: its SONAME is not libwreath.so.0"
 	status=1
