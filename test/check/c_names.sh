@@ -56,7 +56,8 @@ done
 
 # Whatever a room promises is there.
 rooms=$(sed -n 's/^\([a-z0-9]*\):.*/\1/p' lib/rooms | tr '\n' '|')
-nm -D --undefined-only "$lib" | grep -E " (${rooms}wreath)_" && status=1
+nm -D --undefined-only "$lib" | grep -E " (${rooms}wreath)_[^@]*$" &&
+	status=1
 
 readelf -d "$lib" | grep -q 'SONAME.*\[libwreath\.so\.0\]' || {
 	echo "$lib: its SONAME is not libwreath.so.0"
