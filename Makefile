@@ -147,6 +147,7 @@ check:
 	@$(tests) check
 
 test:
+	$(setup) test
 	@$(tests) test
 
 # ---- install ----

@@ -23,7 +23,7 @@ BEGIN {
 	ban("alloca", ".", "", "an array with a limit")
 	ban("strtok", ".", "", "strcspn()")
 	ban("tmpnam tempnam mktemp", ".", "", "mkstemp()")
-	ban("rand srand random srandom drand48", "^(lib|bench|test)/", "",
+	ban("rand srand random srandom drand48", "^(lib|bench)/", "",
 		"base_random(), or a generator with a seed that is printed")
 	ban("malloc calloc realloc aligned_alloc posix_memalign strdup " \
 		"strndup asprintf vasprintf free", "^lib/", "^lib/base/",
