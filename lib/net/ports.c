@@ -184,7 +184,8 @@ static int open_named(struct net *net, const struct net_args *args)
 	const char *wanted = args->env->text[BASE_ENV_HCA];
 	char known[256] = "";
 	char name[64];
-	int err, number;
+	int number = 0;
+	int err;
 	size_t t;
 
 	err = parse_hca(wanted, name, &number);
