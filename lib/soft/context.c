@@ -9,18 +9,6 @@
 
 #include "soft/device.h"
 
-uint32_t soft_fork_gen;
-
-static void in_child(void)
-{
-	soft_fork_gen++;
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, in_child);
-}
-
 static void new_address(struct soft_context *c)
 {
 	uint64_t prefix = __builtin_bswap64(0xfe80000000000000ull);
@@ -69,7 +57,7 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct soft_context *c;
 
-	pthread_once(&once, watch_forks);
+	pthread_once(&once, soft_registry_watch_forks);
 	c = base_alloc(1, sizeof(*c));
 	if (!c)
 		goto err;

@@ -73,10 +73,11 @@ static void take_mail(struct soft_context *c)
 	}
 }
 
+/* Caller holds @c->lock, so that a fork knows of each descriptor. */
 static void accept_guests(struct soft_context *c)
 {
 	for (;;) {
-		struct soft_guest *guest;
+		struct soft_guest *guest = NULL;
 		struct ucred cred;
 		socklen_t n = sizeof(cred);
 		int fd = accept4(c->listen_fd, NULL, NULL,
@@ -84,7 +85,6 @@ static void accept_guests(struct soft_context *c)
 
 		if (fd < 0)
 			return;
-		guest = NULL;
 		/* Other users have no business here. */
 		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) &&
 		    cred.uid == geteuid() && c->n_guests < MAX_GUESTS)
@@ -267,10 +267,12 @@ static void serve(struct soft_context *c, const struct watch *w)
 			at = &guest->next;
 			continue;
 		}
+		pthread_mutex_lock(&c->lock);
 		*at = guest->next;
 		close(guest->fd);
-		base_free(guest);
 		c->n_guests--;
+		pthread_mutex_unlock(&c->lock);
+		base_free(guest);
 		has_died = true;
 	}
 	pthread_mutex_lock(&c->lock);
@@ -300,8 +302,10 @@ static void *control(void *arg)
 			    read(c->wake_fd, &count, sizeof(count)) < 0)
 				continue;
 			take_mail(c);
+			pthread_mutex_lock(&c->lock);
 			if (w.fds[1].revents)
 				accept_guests(c);
+			pthread_mutex_unlock(&c->lock);
 			serve(c, &w);
 		}
 		if (atomic_load(&c->n_pending))

@@ -560,6 +560,7 @@ void soft_copy_lines(void *to, const void *from, size_t bytes);
 
 /* ---- peer.c, mapping.c ---- */
 
+void soft_registry_watch_forks(void);
 void soft_registry_add(struct soft_context *c);
 void soft_registry_remove(struct soft_context *c);
 /* Find and hold the peer at @address, or NULL; may block about 2 s. */
