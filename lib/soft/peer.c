@@ -9,7 +9,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 /* How long a peer that exists is given to answer when we connect. */
 #define CONNECT_S 2
@@ -242,7 +243,13 @@ static struct soft_peer *get_near(struct soft_context *c,
 
 	pthread_mutex_lock(&registry_lock);
 	for (other = registry; other; other = other->next) {
-		if (soft_address_is(&other->address, address))
+		bool is_it;
+
+		/* Its address may be changing. */
+		pthread_mutex_lock(&other->lock);
+		is_it = soft_address_is(&other->address, address);
+		pthread_mutex_unlock(&other->lock);
+		if (is_it)
 			break;
 	}
 	*is_here = other != NULL;
@@ -305,7 +312,7 @@ static struct soft_peer *connect_far(struct soft_context *c,
 	if (fd < 0)
 		return NULL;
 	if (soft_message_send(fd, SOFT_HELLO, c->id, 0, -1) ||
-	    soft_message_recv(fd, &hello, &seg_fd))
+	    soft_message_recv(fd, &hello, &seg_fd, NULL, NULL))
 		goto err_fd;
 	if (hello.type != SOFT_HELLO || seg_fd < 0)
 		goto err_seg_fd;
