@@ -20,6 +20,8 @@
 /* How often what waits is tried again: the least RNR timer is 10 us, and a
  * polling application tries by itself. */
 #define TICK_MS 1
+/* When there was no memory for all descriptors. */
+#define RETRY_MS 100
 #define MAX_GUESTS 8192u
 
 int soft_listen(const struct soft_address *address)
@@ -207,11 +209,13 @@ static void fire_all(struct soft_context *c)
 
 /*
  * The descriptors to wait for: ours, guests' and peers'.  Grows as needed;
- * when it cannot, those at the end wait for better times.
+ * when it cannot, those at the end wait for better times, but never ours.
  */
 struct watch {
+	struct pollfd few[8];
 	struct pollfd *fds;
 	size_t n, room;
+	bool is_short;
 };
 
 static bool watch_reserve(struct watch *w, size_t n)
@@ -223,7 +227,8 @@ static bool watch_reserve(struct watch *w, size_t n)
 	fds = base_alloc(2 * n, sizeof(*fds));
 	if (!fds)
 		return false;
-	base_free(w->fds);
+	if (w->fds != w->few)
+		base_free(w->fds);
 	w->fds = fds;
 	w->room = 2 * n;
 	return true;
@@ -247,7 +252,7 @@ static void watch_fill(struct soft_context *c, struct watch *w)
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next)
 		n++;
-	watch_reserve(w, n);
+	w->is_short = !watch_reserve(w, n);
 	w->n = 0;
 	watch_add(w, c->wake_fd);
 	watch_add(w, c->listen_fd);
@@ -306,15 +311,18 @@ static void serve(struct soft_context *c, const struct watch *w)
 static void *control(void *arg)
 {
 	struct soft_context *c = arg;
-	struct watch w = {0};
+	struct watch w = {.room = base_countof(w.few)};
 	uint64_t count;
 
+	w.fds = w.few;
 	while (!atomic_load(&c->must_stop)) {
 		int n, wait_ms = soft_faults_tick(c);
 
 		if (atomic_load(&c->n_pending))
 			wait_ms = TICK_MS;
 		watch_fill(c, &w);
+		if (w.is_short && wait_ms < 0)
+			wait_ms = RETRY_MS;
 		n = poll(w.fds, w.n, wait_ms);
 		if (n > 0) {
 			if (w.fds[0].revents &&
@@ -330,7 +338,8 @@ static void *control(void *arg)
 		if (atomic_load(&c->n_pending))
 			soft_run_all(c);
 	}
-	base_free(w.fds);
+	if (w.fds != w.few)
+		base_free(w.fds);
 	return NULL;
 }
 
