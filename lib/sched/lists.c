@@ -72,7 +72,8 @@ static int check_after(const struct place *place, const struct sched_step *step)
 static int check_flags(const struct place *place, const struct sched_step *step)
 {
 	const unsigned int known =
-		SCHED_STORE | SCHED_SEND_FINAL | SCHED_RECV_FINAL;
+		SCHED_STORE | SCHED_SEND_FINAL | SCHED_RECV_FINAL |
+		SCHED_SEND_INPUT | SCHED_RECV_INPUT;
 
 	if (step->flags & ~known)
 		return refuse(place, "flags 0x%x has bits beyond 0x%x",
@@ -94,6 +95,12 @@ static int check_flags(const struct place *place, const struct sched_step *step)
 	    (step->n_recv != 1 || step->local || !(step->flags & SCHED_STORE)))
 		return refuse(place, "a final chunk is stored as it comes: one "
 				     "message, nothing local, and stored");
+	if (step->flags & SCHED_SEND_INPUT &&
+	    (!step->n_send || step->n_recv || step->local != SCHED_INPUT))
+		return refuse(place, "it is to send raw input and sends "
+				     "something else or nothing");
+	if (step->flags & SCHED_RECV_INPUT && !step->n_recv)
+		return refuse(place, "it is to take raw input from nobody");
 	return 0;
 }
 
