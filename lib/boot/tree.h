@@ -232,6 +232,17 @@ bool boot_sleep(struct boot *boot, uint64_t deadline_ns);
 /* "rank 3 (host a, pid 17)"; before the names are known, "rank 3". */
 void boot_name(const struct boot *boot, int rank, char text[128]);
 
+/* ---- connect.c: the tree comes up; boot's thread only ---- */
+
+/* Begin to connect to the parent, where that is due. */
+void boot_parent_try(struct boot *boot);
+/* The connection to the parent can go on. */
+void boot_parent_step(struct boot *boot, struct boot_link *link);
+/* Somebody knocks. */
+void boot_guests_let_in(struct boot *boot);
+/* Somebody who has come, a child or a stranger, can go on. */
+void boot_guest_step(struct boot *boot, int i);
+
 /* ---- serve.c ---- */
 
 void *boot_serve(void *boot);
