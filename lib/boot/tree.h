@@ -81,6 +81,7 @@ struct boot_gather {
 	bool mine_is_in;
 	bool sent_up;
 	bool child_is_in[BOOT_FAN_OUT];
+	int64_t timeout_ms; /* of the caller that waits */
 	size_t record_bytes;
 	struct boot_frame *up;	 /* the subtree's records */
 	struct boot_frame *down; /* everyone's, being received */
@@ -190,6 +191,9 @@ void boot_gather_up_ends(struct boot *boot, struct boot_link *link);
 bool boot_gather_down_begins(struct boot *boot, struct boot_link *link);
 void boot_gather_down_ends(struct boot *boot, struct boot_link *link);
 void boot_gather_release(struct boot *boot);
+/* boot_all_gather() with a deadline of its own; takes the lock itself. */
+int boot_gather_within(struct boot *boot, int64_t timeout_ms, const void *mine,
+		       size_t bytes, void *all);
 
 bool boot_message_begins(struct boot *boot, struct boot_link *link);
 void boot_message_ends(struct boot *boot, struct boot_link *link);
