@@ -47,6 +47,7 @@ struct exec_plan {
 	/* Connections whose finals go to a place: granted by us, by the peer. */
 	struct net_conn **grants_to, **grants_from;
 	uint32_t n_grants_to, n_grants_from;
+	bool may_read_inputs; /* all that is not final is raw input */
 	struct net_lane **receives; /* every lane that receives, once */
 	uint32_t n_receives;
 
@@ -56,6 +57,9 @@ struct exec_plan {
 	size_t bytes, pass_bytes;
 	uint64_t n_passes;
 	bool uses_places;
+	/* Every rank reads every other's input in place and writes its output
+	 * there: no slot is used, and one pass does it all. */
+	bool is_in_place;
 	bool streams;
 	uint32_t n_places_missing;
 };

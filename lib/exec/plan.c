@@ -73,6 +73,31 @@ static void compile_step(struct exec_plan *plan, uint32_t i_lane,
 	}
 }
 
+/*
+ * Could the whole operation do without slots?  If every message is either raw
+ * input or final, this rank reaches the memory of all others, and each hears
+ * from all others what they granted, so that all conclude alike: a rank tells
+ * everyone the same.
+ */
+static bool may_read_inputs(const struct exec_plan *plan)
+{
+	uint32_t n_ends = (uint32_t)(plan->net->n_ranks - 1) *
+			  (uint32_t)plan->sched->shape.n_channels;
+	uint32_t i;
+
+	for (i = 0; i < plan->sched->n_steps; i++) {
+		const struct exec_step *step = &plan->steps[i];
+
+		if (step->n_recv &&
+		    !(step->flags & (SCHED_RECV_INPUT | SCHED_RECV_FINAL)))
+			return false;
+	}
+	for (i = 0; i < plan->n_receives; i++)
+		if (!plan->receives[i]->map_slots)
+			return false;
+	return plan->n_grants_to == n_ends && plan->n_grants_from == n_ends;
+}
+
 static int check_fan(const struct sched *sched)
 {
 	uint32_t i;
@@ -147,6 +172,7 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 			ends += plan->steps[j].n_recv + plan->steps[j].n_send;
 		}
 	}
+	plan->may_read_inputs = may_read_inputs(plan);
 	*out = plan;
 	return 0;
 }

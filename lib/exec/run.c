@@ -32,7 +32,8 @@ static void enter_pass(const struct exec_plan *plan, struct exec_lane *lane)
 static void cut(struct exec_plan *plan)
 {
 	size_t n_chunks = plan->sched->n_chunks;
-	size_t most = n_chunks * plan->net->slot_bytes;
+	size_t most = plan->is_in_place ? plan->bytes
+					: n_chunks * plan->net->slot_bytes;
 	size_t even;
 
 	plan->n_passes = (plan->bytes + most - 1) / most;
@@ -67,12 +68,13 @@ static int tell_credit(struct exec_plan *plan)
 
 static int grant_places(struct exec_plan *plan)
 {
+	const void *input = plan->may_read_inputs ? plan->args->send : NULL;
 	uint32_t i;
 	int err;
 
 	for (i = 0; i < plan->n_grants_to; i++) {
 		err = net_place_grant(plan->grants_to[i], plan->args->recv,
-				      plan->bytes, plan->signature);
+				      input, plan->bytes, plan->signature);
 		if (err)
 			return err;
 	}
@@ -142,7 +144,7 @@ static bool goes_to_place(const struct exec_plan *plan,
 			  const struct net_lane *end)
 {
 	return plan->uses_places && (step->flags & SCHED_SEND_FINAL) &&
-	       end->conn->place.is_place;
+	       (end->conn->place.kinds & NET_PLACE_OUTPUT);
 }
 
 /* The bytes of a final message are in the output already. */
@@ -150,7 +152,23 @@ static bool came_to_place(const struct exec_plan *plan,
 			  const struct exec_step *step)
 {
 	return plan->uses_places && (step->flags & SCHED_RECV_FINAL) &&
-	       step->recv[0]->conn->has_granted;
+	       (step->recv[0]->conn->granted & NET_PLACE_OUTPUT);
+}
+
+/* The receivers read the payload where it is. */
+static bool sends_nothing(const struct exec_plan *plan,
+			  const struct exec_step *step)
+{
+	return plan->is_in_place && (step->flags & SCHED_SEND_INPUT);
+}
+
+static const void *payload(const struct exec_plan *plan,
+			   const struct exec_step *step,
+			   const struct net_lane *end, size_t offset)
+{
+	if (plan->is_in_place && (step->flags & SCHED_RECV_INPUT))
+		return end->conn->input_map + offset;
+	return net_payload(end);
 }
 
 static uint32_t sources(const struct exec_plan *plan,
@@ -169,7 +187,7 @@ static uint32_t sources(const struct exec_plan *plan,
 	for (i = 0; i < step->n_recv; i++) {
 		if (step->local && i == step->local_at)
 			src[n++] = own + offset;
-		src[n++] = net_payload(step->recv[i]);
+		src[n++] = payload(plan, step, step->recv[i], offset);
 	}
 	if (step->local && step->local_at >= step->n_recv)
 		src[n++] = own + offset;
@@ -187,11 +205,13 @@ static uint32_t targets(const struct exec_plan *plan,
 	*all_final = true;
 	if ((step->flags & SCHED_STORE) && !came_to_place(plan, step))
 		dst[n++] = (char *)plan->args->recv + offset;
+	if (sends_nothing(plan, step))
+		return n;
 	for (i = 0; i < step->n_send; i++) {
 		struct net_lane *end = step->send[i];
 
-		if (goes_to_place(plan, step, end) && end->conn->place_map) {
-			dst[n++] = end->conn->place_map + offset;
+		if (goes_to_place(plan, step, end) && end->conn->output_map) {
+			dst[n++] = end->conn->output_map + offset;
 		} else {
 			dst[n++] = net_slot(end);
 			*all_final = false;
@@ -211,7 +231,9 @@ static int send_and_consume(const struct exec_plan *plan,
 	for (i = 0; i < step->n_send; i++) {
 		struct net_lane *end = step->send[i];
 
-		if (goes_to_place(plan, step, end))
+		if (sends_nothing(plan, step))
+			err = net_send_nothing(end, plan->signature);
+		else if (goes_to_place(plan, step, end))
 			err = net_send_place(end, offset, bytes,
 					     plan->signature);
 		else
@@ -323,18 +345,10 @@ static int run_lanes(struct exec_plan *plan,
 	}
 }
 
-int exec_run(struct exec_plan *plan, const struct exec_args *args)
+static void enter(struct exec_plan *plan)
 {
-	size_t longest;
 	uint32_t i;
-	int err;
 
-	plan->args = args;
-	plan->bytes = args->count * args->elem_bytes;
-	plan->signature = sign_hash(&args->sign);
-	net_sign_post(plan->net, &args->sign);
-	if (!plan->bytes)
-		return 0;
 	cut(plan);
 	for (i = 0; i < plan->n_lanes; i++) {
 		struct exec_lane *lane = &plan->lanes[i];
@@ -346,18 +360,79 @@ int exec_run(struct exec_plan *plan, const struct exec_args *args)
 		lane->waits_for = NULL;
 		enter_pass(plan, lane);
 	}
-	longest = plan->lanes[0].chunk_bytes < plan->bytes
-			  ? plan->lanes[0].chunk_bytes : plan->bytes;
-	if (plan->n_passes == 1 && longest <= EXEC_LINES_BYTES)
-		return run_lanes(plan, exec_step_lines);
+}
+
+/*
+ * Hear every peer's grant.  If all of them, and this rank, granted both input
+ * and output, no slot is needed; since everyone told everyone the same, all
+ * conclude alike.
+ */
+static int agree_in_place(struct exec_plan *plan)
+{
+	const uint32_t both = NET_PLACE_OUTPUT | NET_PLACE_INPUT;
+	struct exec_wait wait;
+	uint32_t i;
+
+	exec_wait_reset(&wait);
+	while (!has_places(plan)) {
+		int err;
+
+		plan->lanes[0].waits_for =
+			&plan->grants_from[plan->n_places_missing - 1]
+				 ->lanes[0];
+		err = exec_wait(plan, &wait);
+		if (err)
+			return err;
+	}
+	plan->is_in_place = true;
+	for (i = 0; i < plan->n_grants_from; i++) {
+		const struct net_conn *from = plan->grants_from[i];
+		bool all = from->place.kinds == both &&
+			   plan->grants_to[i]->granted == both;
+
+		plan->is_in_place &= all;
+		if (all && (!from->output_map || !from->input_map))
+			return base_error(WREATH_ENET,
+					  "the memory that %s registered "
+					  "cannot be mapped by %s",
+					  plan->net->names[from->peer],
+					  plan->net->names[plan->net->rank]);
+	}
+	if (plan->is_in_place)
+		enter(plan);
+	return 0;
+}
+
+static int run_slots(struct exec_plan *plan)
+{
+	int err = tell_credit(plan);
 
 	plan->uses_places = plan->bytes >= EXEC_PLACE_MIN;
 	plan->streams = plan->bytes >= EXEC_STREAM_MIN;
 	plan->n_places_missing = 0;
-	err = tell_credit(plan);
 	if (!err && plan->uses_places) {
 		plan->n_places_missing = plan->n_grants_from;
 		err = grant_places(plan);
 	}
+	if (!err && plan->uses_places && plan->may_read_inputs)
+		err = agree_in_place(plan);
 	return err ? err : run_lanes(plan, exec_step_slots);
+}
+
+int exec_run(struct exec_plan *plan, const struct exec_args *args)
+{
+	size_t longest;
+
+	plan->args = args;
+	plan->bytes = args->count * args->elem_bytes;
+	plan->signature = sign_hash(&args->sign);
+	net_sign_post(plan->net, &args->sign);
+	if (!plan->bytes)
+		return 0;
+	plan->is_in_place = false;
+	enter(plan);
+	longest = base_min_size(plan->lanes[0].chunk_bytes, plan->bytes);
+	if (plan->n_passes == 1 && longest <= EXEC_LINES_BYTES)
+		return run_lanes(plan, exec_step_lines);
+	return run_slots(plan);
 }

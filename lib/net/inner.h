@@ -34,7 +34,7 @@
 /* A grant as it travels: the place, and a word that says whose it is. */
 struct net_grant {
 	struct net_place place;
-	uint64_t pad[4];
+	uint64_t pad[2];
 	uint64_t word;
 };
 _Static_assert(sizeof(struct net_grant) == BASE_LINE, "a grant is a line");

@@ -70,7 +70,8 @@ static int add(struct net *net, struct net_port *port,
 		return WREATH_ENOMEM;
 	err = verbs_mr_new(port->device, port->pd, region->base, region->bytes,
 			   region->fd, 0,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ,
 			   &mr->mr);
 	if (err) {
 		base_free(mr);

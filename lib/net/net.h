@@ -102,12 +102,21 @@ struct net_lane {
 	uint8_t index;
 };
 
-/* A place granted for the final bytes of one operation. */
+/*
+ * What one rank grants another for one operation: its output, to write final
+ * bytes to, and its input, to read in place.
+ */
 struct net_place {
-	uint64_t address;
-	uint64_t bytes;
-	uint32_t rkey;
-	uint32_t is_place; /* 0: the receiver wants them in its slots */
+	uint64_t output, input; /* addresses at the rank that grants */
+	uint64_t bytes;		/* of each */
+	uint32_t output_rkey, input_rkey;
+	uint32_t kinds; /* enum net_place_kind */
+	uint32_t pad;
+};
+
+enum net_place_kind {
+	NET_PLACE_OUTPUT = 1, /* else final bytes go to the slots */
+	NET_PLACE_INPUT = 2,  /* else input is sent to the slots */
 };
 
 struct net_conn {
@@ -126,9 +135,10 @@ struct net_conn {
 	uint64_t far_places, far_wake;
 	const char *places;    /* granted by the peer, in our mailbox */
 	_Atomic uint64_t *wake; /* the peer sleeps: wake it */
-	bool has_granted; /* the last grant given was a place, not the slots */
+	uint32_t granted; /* kinds of places in the grant given last */
 	struct net_place place; /* taken last, and where it is mapped */
-	char *place_map;
+	char *output_map;
+	const char *input_map;
 	struct net_lane lanes[NET_LANES];
 	/* Cold. */
 	char *mailbox, *stage;
@@ -240,14 +250,14 @@ static inline void net_sign_post(struct net *net, const struct net_sign *sign)
 }
 
 /*
- * Grant @conn's peer the place for the final bytes of the next operation that
- * has them: [@ptr, @ptr + @bytes) if it lies in a registered region, else the
- * slots.  @word tells both ends' operation.
+ * Grant @conn's peer the places of the operation with @signature: @output,
+ * and @input unless it is NULL, as far as they lie in registered regions.
+ * conn->granted tells what was granted.
  */
-int net_place_grant(struct net_conn *conn, void *ptr, size_t bytes,
-		    uint32_t signature);
+int net_place_grant(struct net_conn *conn, void *output, const void *input,
+		    size_t bytes, uint32_t signature);
 
-/* True once the peer's grant is there: conn->place and conn->place_map. */
+/* True once the peer's grant is there: conn->place and its maps. */
 bool net_place_take(struct net_conn *conn, uint32_t signature);
 
 /* ---- the data path ---- */
@@ -282,6 +292,12 @@ static inline void *net_slot(const struct net_lane *lane)
  * the net.
  */
 int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature);
+
+/*
+ * Send a message whose payload the peer reads in place, out of the input that
+ * it was granted.
+ */
+int net_send_nothing(struct net_lane *lane, uint32_t signature);
 
 /*
  * Send @bytes to @offset of the place last taken.  Where the place is mapped

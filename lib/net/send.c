@@ -143,6 +143,11 @@ int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
 	return send_word(lane, signature);
 }
 
+int net_send_nothing(struct net_lane *lane, uint32_t signature)
+{
+	return send_word(lane, signature);
+}
+
 int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
 		   uint32_t signature)
 {
@@ -151,9 +156,9 @@ int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
 	wreath_assert(offset <= conn->place.bytes);
 	wreath_assert(bytes <= conn->place.bytes - offset);
 	conn->bytes_sent += bytes;
-	if (!conn->place_map) {
-		int err = send_stage(lane, conn->place.address + offset,
-				     conn->place.rkey, bytes);
+	if (!conn->output_map) {
+		int err = send_stage(lane, conn->place.output + offset,
+				     conn->place.output_rkey, bytes);
 
 		if (err)
 			return err;
@@ -224,16 +229,47 @@ int net_wake_ask(struct net_conn *conn)
  */
 static uint32_t place_check(const struct net_place *place)
 {
-	uint64_t mixed = place->address * 0x9e3779b97f4a7c15u ^ place->bytes;
+	uint64_t mixed = place->output * 0x9e3779b97f4a7c15u ^ place->bytes;
 
-	mixed = (mixed ^ mixed >> 29 ^ place->rkey) * 0xbf58476d1ce4e5b9u;
-	return (uint32_t)(mixed >> 32) ^ place->is_place;
+	mixed = (mixed ^ mixed >> 29 ^ place->output_rkey) *
+		0xbf58476d1ce4e5b9u;
+	mixed = (mixed ^ mixed >> 31 ^ place->input) * 0x94d049bb133111ebu;
+	mixed = (mixed ^ mixed >> 30 ^ place->input_rkey) *
+		0xbf58476d1ce4e5b9u;
+	return (uint32_t)(mixed >> 32) ^ place->kinds;
 }
 
-int net_place_grant(struct net_conn *conn, void *ptr, size_t bytes,
-		    uint32_t signature)
+static int fill_place(struct net_conn *conn, void *output, const void *input,
+		      size_t bytes, struct net_place *place)
 {
-	struct net_grant grant = {.place = {.is_place = 0}};
+	struct mem_region region;
+	int err;
+
+	place->bytes = bytes;
+	if (mem_find(output, bytes, &region)) {
+		err = net_mr_key(conn->net, conn->port, &region,
+				 &place->output_rkey);
+		if (err)
+			return err;
+		place->output = (uintptr_t)output;
+		place->kinds |= NET_PLACE_OUTPUT;
+	}
+	/* Only what peers are sure to be able to map: shared memory. */
+	if (input && mem_find(input, bytes, &region) && region.fd >= 0) {
+		err = net_mr_key(conn->net, conn->port, &region,
+				 &place->input_rkey);
+		if (err)
+			return err;
+		place->input = (uintptr_t)input;
+		place->kinds |= NET_PLACE_INPUT;
+	}
+	return 0;
+}
+
+int net_place_grant(struct net_conn *conn, void *output, const void *input,
+		    size_t bytes, uint32_t signature)
+{
+	struct net_grant grant = {.word = 0};
 	struct ibv_sge sge = {.addr = (uintptr_t)&grant,
 			      .length = sizeof(grant)};
 	struct ibv_send_wr wr = {
@@ -243,19 +279,11 @@ int net_place_grant(struct net_conn *conn, void *ptr, size_t bytes,
 		.send_flags = IBV_SEND_INLINE,
 	};
 	uint32_t at = conn->n_places_sent % NET_PLACES;
-	struct mem_region region;
-	int err;
+	int err = fill_place(conn, output, input, bytes, &grant.place);
 
-	conn->has_granted = mem_find(ptr, bytes, &region);
-	if (conn->has_granted) {
-		err = net_mr_key(conn->net, conn->port, &region,
-				 &grant.place.rkey);
-		if (err)
-			return err;
-		grant.place.address = (uintptr_t)ptr;
-		grant.place.bytes = bytes;
-		grant.place.is_place = 1;
-	}
+	if (err)
+		return err;
+	conn->granted = grant.place.kinds;
 	grant.word = net_word(++conn->n_places_sent,
 			      signature ^ place_check(&grant.place));
 	wr.wr.rdma.remote_addr = conn->far_places + at * sizeof(grant);
@@ -266,6 +294,14 @@ int net_place_grant(struct net_conn *conn, void *ptr, size_t bytes,
 				  conn->port->text, conn->max_inline,
 				  sizeof(grant));
 	return net_post(conn, &wr);
+}
+
+static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
+		       uint64_t bytes)
+{
+	if (!conn->port->device->verbs->map)
+		return NULL;
+	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
 }
 
 bool net_place_take(struct net_conn *conn, uint32_t signature)
@@ -288,9 +324,13 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 	if (!memcmp(&place, &conn->place, sizeof(place)))
 		return true;
 	conn->place = place;
-	conn->place_map = NULL;
-	if (place.is_place && conn->port->device->verbs->map)
-		conn->place_map = conn->port->device->verbs->map(
-			conn->qp, place.rkey, place.address, place.bytes);
+	conn->output_map = NULL;
+	conn->input_map = NULL;
+	if (place.kinds & NET_PLACE_OUTPUT)
+		conn->output_map = map_place(conn, place.output_rkey,
+					     place.output, place.bytes);
+	if (place.kinds & NET_PLACE_INPUT)
+		conn->input_map = map_place(conn, place.input_rkey,
+					    place.input, place.bytes);
 	return true;
 }

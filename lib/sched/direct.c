@@ -73,6 +73,7 @@ static void twoshot_channel(struct draft *draft, uint32_t n, uint32_t rank,
 
 		step = draft_step(draft, base + peer);
 		step->local = SCHED_INPUT;
+		step->flags = SCHED_SEND_INPUT;
 		step->send_lane = out + 1;
 		draft_send(draft, step, peer);
 	}
@@ -80,7 +81,7 @@ static void twoshot_channel(struct draft *draft, uint32_t n, uint32_t rank,
 	draft_lane(draft, k);
 	step = draft_step(draft, base + rank);
 	recv_all(draft, step, n, rank);
-	step->flags = SCHED_STORE | SCHED_SEND_FINAL;
+	step->flags = SCHED_RECV_INPUT | SCHED_STORE | SCHED_SEND_FINAL;
 	step->send_lane = out + 2;
 	send_all(draft, step, n, rank);
 
