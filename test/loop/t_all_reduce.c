@@ -22,12 +22,6 @@ static const size_t edges[] = {
 #define N_EDGES (sizeof(edges) / sizeof(edges[0]))
 #define N_SMALL 7 /* all types and ops up to here */
 
-struct plan {
-	uint64_t seed;
-	size_t bytes;
-	int n_trials;
-};
-
 static int run_counts(struct rank *rank, struct trials *trials,
 		      const size_t *counts, size_t n, int type, int op)
 {
@@ -50,7 +44,7 @@ static int run_counts(struct rank *rank, struct trials *trials,
 static int all_types(struct rank *rank)
 {
 	static const size_t least[] = {0, 1, 2, 3, 5, 7, 13};
-	const struct plan *plan = rank->arg;
+	const struct trials_plan *plan = rank->arg;
 	struct trials trials;
 	int err = 0;
 	int type, op;
@@ -80,7 +74,7 @@ static int all_types(struct rank *rank)
 /* One element more or less than an edge, of types as they come. */
 static int all_edges(struct rank *rank)
 {
-	const struct plan *plan = rank->arg;
+	const struct trials_plan *plan = rank->arg;
 	struct trials trials;
 	int err = 0;
 	size_t e;
@@ -103,26 +97,7 @@ static int all_edges(struct rank *rank)
 	return err;
 }
 
-static int by_chance(struct rank *rank)
-{
-	const struct plan *plan = rank->arg;
-	struct trials trials;
-	int err = 0;
-	int i;
-
-	trials_init(&trials, rank, plan->seed);
-	for (i = 0; i < plan->n_trials && !err; i++) {
-		struct trial trial;
-
-		trial_draw(&trials, rank,
-			   trial_count(&trials.state, plan->bytes), &trial);
-		err = trial_run(rank, &trials, &trial);
-	}
-	trials_tell(&trials, rank);
-	return err;
-}
-
-static uint64_t run_plan(rank_body *body, const struct plan *plan, int n,
+static uint64_t run_plan(rank_body *body, const struct trials_plan *plan, int n,
 			 enum ranks_mode mode)
 {
 	struct ranks run = {
@@ -140,7 +115,7 @@ static uint64_t run_plan(rank_body *body, const struct plan *plan, int n,
 
 static void every_type_and_operation_is_right(void **state)
 {
-	const struct plan plan = {.seed = ranks_seed()};
+	const struct trials_plan plan = {.seed = ranks_seed()};
 
 	(void)state;
 	run_plan(all_types, &plan, 2, RANKS_PROCESSES);
@@ -149,7 +124,7 @@ static void every_type_and_operation_is_right(void **state)
 
 static void every_edge_of_size_is_right(void **state)
 {
-	const struct plan plan = {
+	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = RANKS_SANITIZED ? 262144 : 1048576,
 		.n_trials = RANKS_SANITIZED ? 4 : 12,
@@ -162,7 +137,7 @@ static void every_edge_of_size_is_right(void **state)
 
 static void one_to_sixteen_ranks_are_right(void **state)
 {
-	const struct plan plan = {
+	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 256 << 10,
 		.n_trials = RANKS_SANITIZED ? 10 : 40,
@@ -171,23 +146,23 @@ static void one_to_sixteen_ranks_are_right(void **state)
 
 	(void)state;
 	for (n = 1; n <= 16; n++)
-		run_plan(by_chance, &plan, n, RANKS_THREADS);
-	run_plan(by_chance, &plan, 16, RANKS_PROCESSES);
+		run_plan(trials_body, &plan, n, RANKS_THREADS);
+	run_plan(trials_body, &plan, 16, RANKS_PROCESSES);
 }
 
 static void the_bits_are_the_same_from_run_to_run(void **state)
 {
-	const struct plan plan = {
+	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 1 << 20,
 		.n_trials = RANKS_SANITIZED ? 20 : 100,
 	};
-	uint64_t first = run_plan(by_chance, &plan, 4, RANKS_PROCESSES);
+	uint64_t first = run_plan(trials_body, &plan, 4, RANKS_PROCESSES);
 
 	(void)state;
-	assert_int_equal(run_plan(by_chance, &plan, 4, RANKS_PROCESSES),
+	assert_int_equal(run_plan(trials_body, &plan, 4, RANKS_PROCESSES),
 			 first);
-	assert_int_equal(run_plan(by_chance, &plan, 4, RANKS_THREADS), first);
+	assert_int_equal(run_plan(trials_body, &plan, 4, RANKS_THREADS), first);
 }
 
 int main(void)

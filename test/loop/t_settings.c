@@ -48,36 +48,11 @@ static const struct row rows[] = {
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-struct plan {
-	uint64_t seed;
-	size_t bytes;
-	int n_trials;
-};
-
-static int by_chance(struct rank *rank)
-{
-	const struct plan *plan = rank->arg;
-	struct trials trials;
-	int err = 0;
-	int i;
-
-	trials_init(&trials, rank, plan->seed);
-	for (i = 0; i < plan->n_trials && !err; i++) {
-		struct trial trial;
-
-		trial_draw(&trials, rank,
-			   trial_count(&trials.state, plan->bytes), &trial);
-		err = trial_run(rank, &trials, &trial);
-	}
-	trials_tell(&trials, rank);
-	return err;
-}
-
-static void run_row(const struct row *row, const struct plan *plan, int n,
+static void run_row(const struct row *row, const struct trials_plan *plan, int n,
 		    enum ranks_mode mode)
 {
 	struct ranks run = {
-		.n = n, .mode = mode, .body = by_chance, .arg = plan,
+		.n = n, .mode = mode, .body = trials_body, .arg = plan,
 		.seconds = RANKS_SANITIZED ? 200 : 60};
 	size_t i;
 
@@ -98,7 +73,7 @@ static void run_row(const struct row *row, const struct plan *plan, int n,
 
 static void no_setting_changes_a_result(void **state)
 {
-	const struct plan plan = {
+	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 512 << 10,
 		.n_trials = RANKS_SANITIZED ? 12 : 60,
@@ -128,7 +103,7 @@ static void settings_go_together(void **state)
 		{"WREATH_SPIN", {"-1", "0", "1"}, 3},
 	};
 	uint64_t seed = ranks_seed();
-	struct plan plan = {.bytes = 512 << 10,
+	struct trials_plan plan = {.bytes = 512 << 10,
 			    .n_trials = RANKS_SANITIZED ? 10 : 40};
 	int i;
 	size_t k;
@@ -154,7 +129,7 @@ static void settings_go_together(void **state)
 static void chaos_changes_no_result(void **state)
 {
 	uint64_t seed = ranks_seed();
-	struct plan plan = {.bytes = 256 << 10,
+	struct trials_plan plan = {.bytes = 256 << 10,
 			    .n_trials = RANKS_SANITIZED ? 10 : 50};
 	int i;
 

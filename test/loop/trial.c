@@ -232,6 +232,25 @@ size_t trial_count(uint64_t *state, size_t bytes)
 				      1);
 }
 
+int trials_body(struct rank *rank)
+{
+	const struct trials_plan *plan = rank->arg;
+	struct trials trials;
+	int err = 0;
+	int i;
+
+	trials_init(&trials, rank, plan->seed);
+	for (i = 0; i < plan->n_trials && !err; i++) {
+		struct trial trial;
+
+		trial_draw(&trials, rank,
+			   trial_count(&trials.state, plan->bytes), &trial);
+		err = trial_run(rank, &trials, &trial);
+	}
+	trials_tell(&trials, rank);
+	return err;
+}
+
 void trials_tell(const struct trials *trials, struct rank *rank)
 {
 	rank_result(rank)->values[0] = trials->hash;

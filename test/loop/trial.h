@@ -73,6 +73,16 @@ static inline int trial_run(struct rank *rank, struct trials *trials,
 /* A count: small ones often, up to @bytes of the widest type. */
 size_t trial_count(uint64_t *state, size_t bytes);
 
+/* All of a rank's trials; rank->arg points to one. */
+struct trials_plan {
+	uint64_t seed;
+	size_t bytes;
+	int n_trials;
+};
+
+/* A body: trials by chance. */
+int trials_body(struct rank *rank);
+
 /* The body is done: tell the test the hash. */
 void trials_tell(const struct trials *trials, struct rank *rank);
 
