@@ -92,7 +92,7 @@ ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
 $(filter $B/lib/reduce/avx2%,$(lib_obj)): simd := -ffp-contract=off -mavx2 \
 	-mf16c -mfma
 $(filter $B/lib/reduce/avx512%,$(lib_obj)): simd := -ffp-contract=off \
-	-mavx512f -mavx512bw -mavx512dq -mavx512vl
+	-mavx512f -mavx512bw -mavx512dq -mavx512vl -mf16c
 endif
 
 # The workbench and the tests reach the rooms' doors, so they link this one.
@@ -147,6 +147,7 @@ check:
 	@$(tests) check
 
 test:
+	$(setup) test
 	@$(tests) test
 
 # ---- install ----

@@ -17,6 +17,9 @@
 
 #define PERF_RANKS_MAX 512
 #define PERF_ALGOS_MAX 8
+#define PERF_SIZES_MAX 64
+/* Larger than any machine's memory; sums of a few of them still fit. */
+#define PERF_BYTES_MAX (1ll << 50)
 
 /* ---- perf_options.c ---- */
 
@@ -36,6 +39,8 @@ struct perf_options {
 	uint64_t min_bytes, max_bytes;
 	uint64_t step_bytes; /* 0: by factor */
 	int64_t step_factor;
+	uint64_t sizes[PERF_SIZES_MAX]; /* instead of all these */
+	int n_sizes;
 	bool types[WREATH_N_TYPES];
 	bool ops[WREATH_N_OPS];
 	int algos[PERF_ALGOS_MAX]; /* of perf_algo_names */
@@ -62,18 +67,28 @@ struct perf_options {
 	int64_t ignored; /* options of nccl-tests without meaning here */
 };
 
-/* "auto", "ring", ...; the words of WREATH_ALGO. */
-extern const char *const perf_algo_names[];
-extern const char *const perf_op_names[WREATH_N_OPS + 1];
-
 /*
  * Read the command line.  0 to go on, else the exit status plus one, and the
  * reason has been said.
  */
 int perf_options_read(int argc, char **argv, struct perf_options *options);
 
-/* The size behind @bytes in a sweep; 0 after the last. */
-uint64_t perf_next_size(const struct perf_options *options, uint64_t bytes);
+/* The size at @i, the one before it being @bytes; false after the last. */
+bool perf_next_size(const struct perf_options *options, int i,
+		    uint64_t *bytes);
+
+/* ---- perf_lists.c ---- */
+
+/* "auto", "ring", ...; the words of WREATH_ALGO. */
+extern const char *const perf_algo_names[];
+extern const char *const perf_op_names[WREATH_N_OPS + 1];
+
+/* The options that are lists; the first rows of the options' table. */
+enum perf_list { PERF_OPS, PERF_TYPES, PERF_ALGOS, PERF_SIZES, PERF_N_LISTS };
+
+/* "ring,twoshot", "8,1K"; false when refused, which has been said then. */
+bool perf_list_read(const struct bench_args *args, enum perf_list list,
+		    const char *value, struct perf_options *options);
 
 /* ---- perf_number.c: types by nccl-tests' names, elements as doubles ---- */
 

@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line of `wreath perf`: that of nccl-tests, and some more. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/perf.h"
-
-const char *const perf_algo_names[] = {"auto", "ring", "oneshot", "twoshot",
-				       NULL};
-const char *const perf_op_names[WREATH_N_OPS + 1] = {
-	[WREATH_SUM] = "sum", [WREATH_PROD] = "prod", [WREATH_MIN] = "min",
-	[WREATH_MAX] = "max", [WREATH_AVG] = "avg",
-};
 
 static const char *const buffer_names[] = {"alloc", "malloc", "register",
 					   NULL};
 static const char *const half_names[] = {"both", "out", "in", NULL};
 static const char *const switch_names[] = {"0", "1", NULL};
 
-/* Larger than any machine's memory; twice of it still fits the counting. */
-#define BYTES_MAX (1ll << 50)
 #define COUNT_MAX 1000000000
 #define AT(field) offsetof(struct perf_options, field)
 
-/* The first ones are read here, the others by bench_read(). */
-enum { OPT_OP, OPT_TYPE, OPT_ALGO, OPT_REGISTER };
+/* Those that bench_read() leaves to us: lists, in their enum's order. */
+enum { OPT_REGISTER = PERF_N_LISTS };
 
 static const struct bench_option option_table[] = {
 	{'o', "op", "LIST", "sum prod min max avg, or all (sum)", BENCH_OTHER,
@@ -33,14 +23,16 @@ static const struct bench_option option_table[] = {
 	 "double f8e4m3 f8e5m2, or all (float)", BENCH_OTHER, 0, 0, 0, NULL},
 	{0, "algo", "LIST", "ring oneshot twoshot, all of them, or auto "
 	 "(auto)", BENCH_OTHER, 0, 0, 0, NULL},
+	{0, "sizes", "LIST", "these sizes, instead of -b -e -i -f",
+	 BENCH_OTHER, 0, 0, 0, NULL},
 	{'R', "local_register", "0|1|2", "--buffers malloc, register, alloc",
 	 BENCH_OTHER, 0, 0, 0, NULL},
 	{'b', "minbytes", "SIZE", "the smallest vector (8)", BENCH_SIZE,
-	 AT(min_bytes), 0, BYTES_MAX, NULL},
+	 AT(min_bytes), 0, PERF_BYTES_MAX, NULL},
 	{'e', "maxbytes", "SIZE", "the largest (64M)", BENCH_SIZE,
-	 AT(max_bytes), 0, BYTES_MAX, NULL},
+	 AT(max_bytes), 0, PERF_BYTES_MAX, NULL},
 	{'i', "stepbytes", "SIZE", "go from size to size by adding",
-	 BENCH_SIZE, AT(step_bytes), 1, BYTES_MAX, NULL},
+	 BENCH_SIZE, AT(step_bytes), 1, PERF_BYTES_MAX, NULL},
 	{'f', "stepfactor", "N", "or by multiplying (4)", BENCH_INT,
 	 AT(step_factor), 2, 1 << 20, NULL},
 	{'g', "ngpus", "N", "ranks to fork (2); 1 under a launcher",
@@ -109,97 +101,6 @@ static const char usage_text[] =
 	"status: 0, 3 error, 4 timeout, 6 usage, 7 wrong\nresults or too "
 	"slow.";
 
-static bool is_word(const char *word, size_t length, const char *name)
-{
-	return name && strlen(name) == length && !strncmp(name, word, length);
-}
-
-static bool take_type(struct perf_options *options, const char *word,
-		      size_t length)
-{
-	bool is_all = is_word(word, length, "all");
-	bool found = false;
-	int i;
-
-	for (i = 0; i < WREATH_N_TYPES; i++) {
-		if (!is_all && !is_word(word, length, perf_types[i].name) &&
-		    !is_word(word, length, perf_types[i].other))
-			continue;
-		options->types[i] = true;
-		found = true;
-	}
-	return found;
-}
-
-static bool take_op(struct perf_options *options, const char *word,
-		    size_t length)
-{
-	bool is_all = is_word(word, length, "all");
-	bool found = false;
-	int i;
-
-	for (i = 0; i < WREATH_N_OPS; i++) {
-		if (!is_all && !is_word(word, length, perf_op_names[i]))
-			continue;
-		options->ops[i] = true;
-		found = true;
-	}
-	return found;
-}
-
-static bool take_algo(struct perf_options *options, const char *word,
-		      size_t length)
-{
-	bool is_all = is_word(word, length, "all");
-	bool found = false;
-	int i;
-
-	/* "all" is each by itself: auto would be one of them again. */
-	for (i = is_all ? 1 : 0; perf_algo_names[i]; i++) {
-		if (!is_all && !is_word(word, length, perf_algo_names[i]))
-			continue;
-		if (options->n_algos < PERF_ALGOS_MAX)
-			options->algos[options->n_algos++] = i;
-		found = true;
-	}
-	return found;
-}
-
-/* A list of words with commas between them; false when one is refused. */
-static bool take_list(const struct bench_args *args, int option,
-		      const char *value, struct perf_options *options)
-{
-	static bool (*const takes[])(struct perf_options *options,
-				     const char *word, size_t length) = {
-		[OPT_OP] = take_op,
-		[OPT_TYPE] = take_type,
-		[OPT_ALGO] = take_algo,
-	};
-	const char *types[WREATH_N_TYPES + 1] = {NULL};
-	const char *const *words = types;
-	char name[32];
-	char word[64];
-	int i;
-
-	snprintf(name, sizeof(name), "--%s", option_table[option].name);
-	for (i = 0; i < WREATH_N_TYPES; i++)
-		types[i] = perf_types[i].name;
-	if (option != OPT_TYPE)
-		words = option == OPT_OP ? perf_op_names : perf_algo_names;
-	do {
-		size_t length = strcspn(value, ",");
-
-		if (!takes[option](options, value, length)) {
-			snprintf(word, sizeof(word), "%.*s", (int)length,
-				 value);
-			bench_word(args, name, word, words);
-			return false;
-		}
-		value += length + (value[length] == ',');
-	} while (*value);
-	return true;
-}
-
 static bool take(const struct bench_args *args, int option, const char *value,
 		 struct perf_options *options)
 {
@@ -209,7 +110,8 @@ static bool take(const struct bench_args *args, int option, const char *value,
 	int word;
 
 	if (option != OPT_REGISTER)
-		return take_list(args, option, value, options);
+		return perf_list_read(args, (enum perf_list)option, value,
+				      options);
 	word = bench_word(args, "--local_register", value, words);
 	if (word >= 0)
 		options->buffers = (int)buffers[word];
@@ -231,8 +133,18 @@ static int complete(const struct bench_args *args,
 	options->types[WREATH_FLOAT32] |= !has_types;
 	options->ops[WREATH_SUM] |= !has_ops;
 	if (!options->n_algos)
-		take_algo(options, env->text[BASE_ENV_ALGO],
-			  strlen(env->text[BASE_ENV_ALGO]));
+		options->algos[options->n_algos++] =
+			(int)env->value[BASE_ENV_ALGO];
+	if (options->n_sizes)
+		options->min_bytes = options->max_bytes = options->sizes[0];
+	for (i = 1; i < options->n_sizes; i++) {
+		uint64_t bytes = options->sizes[i];
+
+		if (bytes < options->min_bytes)
+			options->min_bytes = bytes;
+		if (bytes > options->max_bytes)
+			options->max_bytes = bytes;
+	}
 	/* One of them given alone asks for one size, or for more than 64M. */
 	if (options->max_bytes == UINT64_MAX)
 		options->max_bytes = options->min_bytes > 64 << 20 &&
@@ -249,7 +161,8 @@ static int complete(const struct bench_args *args,
 					  "--maxbytes %llu",
 				    (unsigned long long)options->min_bytes,
 				    (unsigned long long)options->max_bytes);
-	if (!options->min_bytes && options->max_bytes && !options->step_bytes)
+	if (!options->min_bytes && options->max_bytes &&
+	    !options->step_bytes && !options->n_sizes)
 		return bench_refuse(args, "--minbytes 0 cannot grow by a "
 					  "factor: give --stepbytes");
 	if (options->json && options->csv && !strcmp(options->json, "-") &&
@@ -349,13 +262,23 @@ int perf_options_read(int argc, char **argv, struct perf_options *options)
 	return 0;
 }
 
-uint64_t perf_next_size(const struct perf_options *options, uint64_t bytes)
+bool perf_next_size(const struct perf_options *options, int i,
+		    uint64_t *bytes)
 {
-	uint64_t next;
+	uint64_t next = options->min_bytes;
 
-	if (options->step_bytes)
-		next = bytes + options->step_bytes;
-	else
-		next = bytes * (uint64_t)options->step_factor;
-	return next > options->max_bytes || next <= bytes ? 0 : next;
+	if (options->n_sizes) {
+		if (i < options->n_sizes)
+			*bytes = options->sizes[i];
+		return i < options->n_sizes;
+	}
+	if (i && options->step_bytes)
+		next = *bytes + options->step_bytes;
+	else if (i)
+		next = *bytes * (uint64_t)options->step_factor;
+	/* 0 times a factor does not grow. */
+	if (next > options->max_bytes || (i && next <= *bytes))
+		return false;
+	*bytes = next;
+	return true;
 }

@@ -155,7 +155,8 @@ static enum perf_outcome sizes(struct sweep *sweep, enum wreath_type type,
 	enum perf_outcome outcome = PERF_DONE;
 	size_t size = wreath_type_size(type);
 	struct perf_pattern *pattern;
-	uint64_t bytes = sweep->options->min_bytes;
+	uint64_t bytes = 0;
+	int i;
 
 	pattern = perf_pattern_new(type, op, sweep->team.rank,
 				   sweep->team.n_ranks);
@@ -167,17 +168,18 @@ static enum perf_outcome sizes(struct sweep *sweep, enum wreath_type type,
 	sweep->cell.pattern = pattern;
 	sweep->cell.type = type;
 	sweep->cell.op = op;
-	do {
+	for (i = 0; outcome == PERF_DONE &&
+		    perf_next_size(sweep->options, i, &bytes); i++) {
 		struct perf_result result = {.algo = sweep->algo,
 					     .type = type, .op = op};
 
 		result.count = bytes / size;
 		result.bytes = result.count * size;
 		result.used = algo_used(sweep, result.bytes);
+		/* Less than an element is no vector; nothing at all is one. */
 		if (result.count || !bytes)
 			outcome = row(sweep, &result);
-		bytes = perf_next_size(sweep->options, bytes);
-	} while (bytes && outcome == PERF_DONE);
+	}
 	perf_pattern_free(pattern);
 	return outcome;
 }

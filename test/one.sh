@@ -12,7 +12,8 @@ set -u
 name=$1
 seconds=$2
 shift 2
-log=$RESULTS/$name.log
+log=${name/ \[/.}
+log=$RESULTS/${log/]/}.log
 mark=$$.$RANDOM$RANDOM
 mkdir -p "$(dirname "$log")"
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/wreath-test.XXXXXX")
@@ -56,20 +57,32 @@ kill_all() {
 
 # shellcheck disable=SC2317,SC2329
 interrupted() {
+	# The shell would report the end that it brings about here.
+	exec 2>/dev/null
 	kill_all
-	wait 2>/dev/null
+	wait
 	rm -rf "$TMPDIR" "$TMPDIR.before"
 	exit 130
+}
+
+# What a sanitizer found first, or else the last words.
+excerpt() {
+	awk '/runtime error: |(ERROR|WARNING): [A-Za-z]*Sanit/ { found = 1 }
+		found && ++n <= 25 { print }
+		{ last[NR % 25] = $0 }
+		END {
+			for (i = NR - 24; !found && i <= NR; i++)
+				if (i > 0)
+					print last[i % 25]
+		}' "$log" | cut -c 1-300 | sed 's/^/     | /'
+	echo "     | log: $log"
 }
 
 verdict() {
 	local line
 	printf -v line '%-5s%-48s%7s s' "$1" "$name" "$took"
 	[ -z "${2:-}" ] || line="$line  $2"
-	if [ "$1" = FAIL ]; then
-		line=$line$'\n'$(tail -n 25 "$log" | cut -c 1-300 |
-			sed 's/^/     | /'; echo "     | log: $log")
-	fi
+	[ "$1" != FAIL ] || line=$line$'\n'$(excerpt)
 	echo "$1" >>"$RESULTS/verdicts"
 	printf '%s\n' "$line"
 }
@@ -86,19 +99,22 @@ status=$?
 took=$((($(date +%s%N) - began) / 100000000))
 took=$((took / 10)).$((took % 10))
 
-# A launcher's helpers may need a moment to see that their parent has ended.
-for _ in 1 2 3 4 5 6 7 8 9 10; do
+# A launcher's helpers may need a moment to see that their parent has ended,
+# and what somebody else has in /dev/shm comes and goes.
+for _ in {1..12}; do
 	left=$(left_processes)
-	[ -n "$left" ] || break
+	files=$(left_shm)
+	[ -n "$left$files" ] || break
 	sleep 0.2
 done
 complaint=
 if [ -n "$left" ]; then
-	# shellcheck disable=SC2086
-	complaint="left processes behind: $(ps -o pid=,comm= -p \
-		"${left//$'\n'/,}" 2>/dev/null | tr -s ' \n' ' ')"
+	complaint="left processes behind:"
+	for pid in $left; do
+		complaint="$complaint $pid $(cat "/proc/$pid/comm" 2>/dev/null)"
+	done
 	kill_all
-elif files=$(left_shm) && [ -n "$files" ]; then
+elif [ -n "$files" ]; then
 	complaint="left behind: ${files//$'\n'/ }"
 elif files=$(ls -A "$TMPDIR") && [ -n "$files" ]; then
 	complaint="left in TMPDIR: ${files//$'\n'/ }"

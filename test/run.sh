@@ -28,7 +28,7 @@ for name in $(compgen -e); do
 done
 export B SAN CC CXX MAKE LC_ALL=C
 export RESULTS=$PWD/$B/results
-export ASAN_OPTIONS=detect_stack_use_after_return=1
+export ASAN_OPTIONS=detect_stack_use_after_return=1:print_legend=0
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 rm -rf "$RESULTS"

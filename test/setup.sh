@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# setup.sh run|check: install the packages that are missing on Debian and its
-# relatives, as root or by sudo, and say first what will be run.  Silent, and
-# without a look at the network, when nothing is missing.
+# setup.sh run|test|check|peers: install the packages that are missing on
+# Debian and its relatives, as root or by sudo, and say first what will be run.
+# Silent, and without a look at the network, when nothing is missing.
 #
-# What a build needs must be there in the end.  What only a check needs may be
-# missing: that check is then skipped, and says so.
+# What a build needs must be there in the end.  What only a check or a
+# comparison needs may be missing: it is then left out, and says so.
 set -u
 what=$1
 
@@ -50,7 +50,6 @@ clang_runtime() {
 
 wanted_to_check() {
 	has git || echo git
-	has ps || echo procps
 	has clang && clang_runtime
 	has clang || echo clang
 	has cppcheck || echo cppcheck
@@ -58,16 +57,33 @@ wanted_to_check() {
 	has mandoc || echo mandoc
 	has valgrind || echo valgrind
 	has gnuplot || echo gnuplot-nox
+	wanted_of_peers
+}
+
+wanted_of_peers() {
 	has mpirun.openmpi || echo openmpi-bin
 	has mpicc.openmpi || echo libopenmpi-dev
 	has mpirun.mpich || echo mpich
 	has mpicc.mpich || echo libmpich-dev
 }
 
-missing() {
+needed() {
 	needed_to_build
-	[ "$what" = run ] || needed_to_test
-	[ "$what" = run ] || wanted_to_check
+	case $what in
+	test | check) needed_to_test ;;
+	peers) has c++ || echo g++ ;;
+	esac
+}
+
+missing() {
+	needed
+	case $what in
+	check) wanted_to_check ;;
+	peers)
+		wanted_of_peers
+		has_header gloo/config.h || echo libgloo-dev
+		;;
+	esac
 }
 
 one_line() {
@@ -112,8 +128,4 @@ if has apt-get; then
 else
 	echo "wreath: missing, by their names on Debian: $list" >&2
 fi
-vital=$(
-	needed_to_build
-	[ "$what" = run ] || needed_to_test
-)
-[ -z "$vital" ]
+[ -z "$(needed)" ]

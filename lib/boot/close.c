@@ -12,7 +12,7 @@
  * thread stays behind as a ghost, until the others have closed too, and at the
  * latest until the process ends.
  */
-#define CLOSE_MS 100
+#define CLOSE_MS 50
 
 /* exit() waits so long for ghosts: they may be somebody's way. */
 #define EXIT_MS 2000

@@ -82,7 +82,7 @@ static void queue_failure(struct boot *boot)
 static void set_failure(struct boot *boot, int error, int culprit)
 {
 	boot->failure.error = error;
-	boot->failure.culprit = culprit;
+	boot->failure.culprit = culprit < boot->n_ranks ? culprit : -1;
 	boot_text_clean(boot->failure.text, sizeof(boot->failure.text));
 	base_log(BASE_LOG_INFO, "rank %d: %s: %s", boot->rank,
 		 wreath_error_name(error), boot->failure.text);

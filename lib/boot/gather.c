@@ -15,6 +15,9 @@
 #define SLACK_LEVEL_MS 50
 #define SLACK_DELIVERED_MS 500
 
+/* Four children each: 65536 ranks are 8 levels below rank 0. */
+#define DEEPEST 8
+
 static size_t subtree_records(const struct boot *boot)
 {
 	return (size_t)(boot->shape.end - boot->shape.first);
@@ -208,6 +211,15 @@ static int first_left(const struct boot *boot)
 	return -1;
 }
 
+static uint64_t patience_ns(const struct boot *boot)
+{
+	int64_t slack_ms = boot->gather.sent_up ?
+		SLACK_DELIVERED_MS :
+		SLACK_LEVEL_MS * (int64_t)(DEEPEST - boot->shape.depth);
+
+	return (uint64_t)(boot->timeout_ms + slack_ms) * 1000000;
+}
+
 static int wait_down(struct boot *boot, uint64_t sequence)
 {
 	struct boot_gather *gather = &boot->gather;
@@ -215,7 +227,6 @@ static int wait_down(struct boot *boot, uint64_t sequence)
 
 	/* A result that has come counts more than a failure after it. */
 	while (gather->sequence == sequence) {
-		int64_t ms = boot->timeout_ms;
 		char name[128];
 		int gone = first_left(boot);
 
@@ -231,13 +242,13 @@ static int wait_down(struct boot *boot, uint64_t sequence)
 					  "an all-gather of rank %d cannot end: "
 					  "%s has left", boot->rank, name);
 		}
-		ms += gather->sent_up ? SLACK_DELIVERED_MS :
-			SLACK_LEVEL_MS * (8 - boot->shape.depth);
-		if (!boot_sleep(boot, start_ns + (uint64_t)ms * 1000000) &&
-		    gather->sequence == sequence && !boot->has_failed) {
+		/* Patience grows where the last child has just come. */
+		if (base_now_ns() >= start_ns + patience_ns(boot)) {
 			fail_late(boot);
 			boot_links_flush(boot);
+			continue;
 		}
+		boot_sleep(boot, start_ns + patience_ns(boot));
 	}
 	return 0;
 }

@@ -347,12 +347,14 @@ static bool is_over(struct boot *boot)
 /* True while the peer's host has not got everything. */
 static bool is_on_the_way(struct boot_link *link)
 {
+	struct pollfd pfd = {.fd = link->fd};
 	int unacked = 0;
 	int err;
 
 	if (link->state != BOOT_LINK_UP)
 		return false;
-	if (!boot_link_flush(link, &err)) {
+	/* A connection that was reset counts its bytes as unsent for ever. */
+	if (!boot_link_flush(link, &err) || poll(&pfd, 1, 0) > 0) {
 		boot_link_close(link);
 		return false;
 	}

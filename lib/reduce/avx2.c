@@ -12,6 +12,8 @@
 
 #define RAW __m256i
 #define RAW_BYTES ((size_t)32)
+#define HALF __m128i
+#define HALF_BYTES ((size_t)16)
 #define F32 __m256
 #define F64 __m256d
 #define F32_OF _mm256_castsi256_ps
@@ -25,6 +27,12 @@ REDUCE_INLINE __m256i raw_load(const void *p)
 REDUCE_INLINE void raw_store(void *p, __m256i v)
 {
 	_mm256_storeu_si256(p, v);
+}
+
+/* @p is aligned. */
+REDUCE_INLINE void raw_stream(void *p, __m256i v)
+{
+	_mm256_stream_si256(p, v);
 }
 
 /*
@@ -75,7 +83,22 @@ REDUCE_INLINE void store_word(void *p, uint64_t v, size_t bytes)
 	}
 }
 
-REDUCE_INLINE __m128i load_half(const void *p, size_t bytes)
+REDUCE_INLINE __m128i half_load(const void *p)
+{
+	return _mm_loadu_si128(p);
+}
+
+REDUCE_INLINE void half_store(void *p, __m128i v)
+{
+	_mm_storeu_si128(p, v);
+}
+
+REDUCE_INLINE void half_stream(void *p, __m128i v)
+{
+	_mm_stream_si128(p, v);
+}
+
+REDUCE_INLINE __m128i half_load_part(const void *p, size_t bytes)
 {
 	const char *at = p;
 	uint64_t high = 0;
@@ -87,7 +110,7 @@ REDUCE_INLINE __m128i load_half(const void *p, size_t bytes)
 	return _mm_set_epi64x((int64_t)high, (int64_t)load_word(at, bytes));
 }
 
-REDUCE_INLINE void store_half(void *p, __m128i v, size_t bytes)
+REDUCE_INLINE void half_store_part(void *p, __m128i v, size_t bytes)
 {
 	char *at = p;
 
@@ -101,23 +124,38 @@ REDUCE_INLINE void store_half(void *p, __m128i v, size_t bytes)
 			   bytes - 8);
 }
 
-static __attribute__((noinline)) __m256i raw_load_part(const void *p,
-						       size_t bytes)
+static __attribute__((noinline)) __m256i load_part(const void *p, size_t bytes)
 {
 	__m128i high = _mm_setzero_si128();
 
 	if (bytes > 16)
-		high = load_half((const char *)p + 16, bytes - 16);
-	return _mm256_set_m128i(high, load_half(p, bytes));
+		high = half_load_part((const char *)p + 16, bytes - 16);
+	return _mm256_set_m128i(high, half_load_part(p, bytes));
 }
 
-static __attribute__((noinline)) void raw_store_part(void *p, __m256i v,
-						     size_t bytes)
+static __attribute__((noinline)) void store_part(void *p, __m256i v,
+						 size_t bytes)
 {
-	store_half(p, _mm256_castsi256_si128(v), bytes);
+	half_store_part(p, _mm256_castsi256_si128(v), bytes);
 	if (bytes > 16)
-		store_half((char *)p + 16, _mm256_extracti128_si256(v, 1),
+		half_store_part((char *)p + 16, _mm256_extracti128_si256(v, 1),
 			   bytes - 16);
+}
+
+/* The smallest usual size is worth a path of its own. */
+REDUCE_INLINE __m256i raw_load_part(const void *p, size_t bytes)
+{
+	if (bytes == 8)
+		return _mm256_zextsi128_si256(_mm_loadl_epi64(p));
+	return load_part(p, bytes);
+}
+
+REDUCE_INLINE void raw_store_part(void *p, __m256i v, size_t bytes)
+{
+	if (bytes == 8)
+		_mm_storel_epi64(p, _mm256_castsi256_si128(v));
+	else
+		store_part(p, v, bytes);
 }
 
 /* ---- integers ---- */
@@ -273,8 +311,9 @@ REDUCE_INLINE __m256 f32_divide(__m256 a, unsigned int divisor)
 	return _mm256_div_ps(a, _mm256_set1_ps((float)divisor));
 }
 
-REDUCE_INLINE __m256i f32_close(__m256 a)
+REDUCE_INLINE __m256i f32_close(enum wreath_op op, __m256 a)
 {
+	(void)op;
 	return _mm256_castps_si256(f32_canonical(a));
 }
 
@@ -283,8 +322,9 @@ REDUCE_INLINE __m256d f64_divide(__m256d a, unsigned int divisor)
 	return _mm256_div_pd(a, _mm256_set1_pd((double)divisor));
 }
 
-REDUCE_INLINE __m256i f64_close(__m256d a)
+REDUCE_INLINE __m256i f64_close(enum wreath_op op, __m256d a)
 {
+	(void)op;
 	return _mm256_castpd_si256(f64_canonical(a));
 }
 

@@ -197,6 +197,8 @@ static void copy_all(const struct reduce_args *args, size_t bytes)
 				copy(dst + at, src + at, n, args->flags);
 		}
 	}
+	if (args->flags & REDUCE_STREAM)
+		fence_stream();
 }
 
 static bool is_float(enum wreath_type type)
@@ -204,51 +206,73 @@ static bool is_float(enum wreath_type type)
 	return type >= WREATH_FLOAT16;
 }
 
-/* Bytes until the first destination is aligned to a line, in whole elements. */
-static size_t first_block(const struct reduce_args *args, size_t elem)
-{
-	size_t past = (uintptr_t)args->dst[0] & (BASE_LINE - 1);
-
-	return past % elem ? BLOCK_BYTES : BLOCK_BYTES - past;
-}
-
 /*
- * Fold a block into the cache, divide it there, and copy it out: one place for
- * streaming stores and integer averages of all kernels.
+ * Fold a block into the cache, divide it there, and copy it out: integer
+ * averages, and streams of what the kernel does not stream by itself.
  */
 static void reduce_by_blocks(const struct reduce_args *args,
-			     enum wreath_type type, enum wreath_op op,
-			     reduce_fn *fn)
+			     enum wreath_type type, reduce_fn *fn)
 {
 	alignas(BASE_LINE) unsigned char block[BLOCK_BYTES];
 	const void *src[REDUCE_MAX];
 	void *dst[1] = {block};
-	const void *folded[1] = {block};
-	size_t elem = type_bytes[type], at = 0, bytes;
-	size_t limit = first_block(args, elem);
-	struct reduce_args fold = *args, divide = *args;
+	size_t elem = type_bytes[type], at, bytes;
+	struct reduce_args fold = *args;
 	int k;
 
 	wreath_assert(args->n_src <= REDUCE_MAX);
-	fold.dst = divide.dst = dst;
-	fold.n_dst = divide.n_dst = divide.n_src = 1;
-	fold.flags = divide.flags = 0;
+	fold.dst = dst;
+	fold.n_dst = 1;
 	fold.src = src;
-	divide.src = folded;
+	fold.flags = 0;
 	if (!is_float(type))
 		fold.divisor = 0;
-	for (; at < args->count * elem; at += bytes, limit = BLOCK_BYTES) {
-		bytes = base_min_size(args->count * elem - at, limit);
-		fold.count = divide.count = bytes / elem;
+	for (at = 0; at < args->count * elem; at += bytes) {
+		bytes = base_min_size(args->count * elem - at, BLOCK_BYTES);
+		fold.count = bytes / elem;
 		for (k = 0; k < args->n_src; k++)
 			src[k] = (const char *)args->src[k] + at;
 		fn(&fold);
 		if (!is_float(type) && args->divisor > 1)
-			reduce_portable.fn[type][op](&divide);
+			reduce_divide(block, fold.count, type, args->divisor);
 		for (k = 0; k < args->n_dst; k++)
 			copy((char *)args->dst[k] + at, block, bytes,
 			     args->flags);
 	}
+	if (args->flags & REDUCE_STREAM)
+		fence_stream();
+}
+
+/*
+ * Write what is before the first line of the first destination to the cache,
+ * and stream the rest; all of it where no element begins a line.
+ */
+static void reduce_aligned(const struct reduce_args *args,
+			   enum wreath_type type, reduce_fn *fn)
+{
+	size_t bytes = -(uintptr_t)args->dst[0] & (BASE_LINE - 1);
+	struct reduce_args part = *args;
+	const void *src[REDUCE_MAX];
+	void *dst[REDUCE_MAX];
+	int k;
+
+	wreath_assert(args->n_src <= REDUCE_MAX && args->n_dst <= REDUCE_MAX);
+	part.flags = 0;
+	if (!(bytes % type_bytes[type]))
+		part.count = base_min_size(args->count,
+					   bytes / type_bytes[type]);
+	fn(&part);
+	if (part.count == args->count)
+		return;
+	for (k = 0; k < args->n_src; k++)
+		src[k] = (const char *)args->src[k] + bytes;
+	for (k = 0; k < args->n_dst; k++)
+		dst[k] = (char *)args->dst[k] + bytes;
+	part.src = src;
+	part.dst = dst;
+	part.count = args->count - part.count;
+	part.flags = args->flags;
+	fn(&part);
 }
 
 #if defined(__x86_64__)
@@ -277,17 +301,16 @@ static void reduce_with_default_fp(const struct reduce_args *args,
 void reduce_rare(const struct reduce_args *args, enum wreath_type type,
 		 enum wreath_op op, reduce_fn *fn)
 {
-	if (reduce_is_copy(args)) {
+	if (reduce_is_copy(args))
 		copy_all(args, args->count * type_bytes[type]);
-		if (args->flags & REDUCE_STREAM)
-			fence_stream();
-	} else if (!reduce_fp_is_default()) {
+	else if (!reduce_fp_is_default())
 		reduce_with_default_fp(args, fn);
-	} else if (args->n_src == 1) {
+	else if (args->n_src == 1)
 		reduce_portable.fn[type][op](args);
-	} else {
-		reduce_by_blocks(args, type, op, fn);
-		if (args->flags & REDUCE_STREAM)
-			fence_stream();
-	}
+	else if (type_bytes[type] == 1 && is_float(type))
+		reduce_by_blocks(args, type, fn);
+	else if (!is_float(type) && args->divisor > 1)
+		reduce_by_blocks(args, type, fn);
+	else
+		reduce_aligned(args, type, fn);
 }

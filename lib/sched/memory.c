@@ -15,50 +15,83 @@
  * makes them the values of all.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "verify.h"
+
+/* A node in the run's order, where every edge leads forward. */
+struct place {
+	uint32_t node;
+	uint32_t rank;
+	uint32_t edge; /* the first of those that lead here */
+};
 
 struct memory {
 	const struct verify *verify;
 	uint32_t rank;
 	uint32_t n_lanes;
-	uint32_t *clocks; /* by node * n_lanes + lane of @rank */
+	struct place *places;
+	uint32_t *place_of; /* by node */
+	uint32_t *edges;    /* the places that they come from */
+	uint32_t *clocks;   /* by place * n_lanes + lane of @rank */
 	/* By chunk * n_lanes + lane: the steps up to the last that did so. */
 	uint32_t *written;
 	uint32_t *used; /* read or written */
 };
 
-static void clock_join(const struct memory *memory, uint32_t to, uint32_t from)
+static uint32_t *clock_of(const struct memory *memory, uint32_t place)
 {
-	uint32_t *a = &memory->clocks[(size_t)to * memory->n_lanes];
-	const uint32_t *b = &memory->clocks[(size_t)from * memory->n_lanes];
-	uint32_t i;
-
-	for (i = 0; i < memory->n_lanes; i++)
-		a[i] = a[i] > b[i] ? a[i] : b[i];
+	return &memory->clocks[(size_t)place * memory->n_lanes];
 }
 
-static void clock_node(const struct memory *memory, uint32_t at)
+static uint32_t *clock_of_node(const struct memory *memory, uint32_t node)
+{
+	return clock_of(memory, memory->place_of[node]);
+}
+
+/* The graph laid out in the order in which each rank's check goes over it. */
+static void lay_out(struct memory *memory)
 {
 	const struct verify *verify = memory->verify;
-	const struct verify_node *node = &verify->nodes[at];
-	uint32_t *clock = &memory->clocks[(size_t)at * memory->n_lanes];
-	uint32_t after = verify_after(verify, node);
-	uint32_t i;
+	uint32_t edge = 0;
+	uint32_t i, j;
 
-	for (i = 0; i < memory->n_lanes; i++)
-		clock[i] = 0;
-	if (node->at)
-		clock_join(memory, at, at - 1);
-	for (i = 0; i < node->step->n_recv; i++) {
-		uint32_t message = verify->taken[node->taken + i];
+	for (i = 0; i < verify->n_nodes; i++) {
+		uint32_t at = verify->order[i];
+		const struct verify_node *node = &verify->nodes[at];
+		uint32_t after = verify_after(verify, node);
 
-		clock_join(memory, at, verify->messages[message].from);
+		memory->place_of[at] = i;
+		memory->places[i] = (struct place){at, node->rank, edge};
+		if (node->at)
+			memory->edges[edge++] = memory->place_of[at - 1];
+		if (after != VERIFY_NONE)
+			memory->edges[edge++] = memory->place_of[after];
+		for (j = 0; j < node->step->n_recv; j++) {
+			uint32_t message = verify->taken[node->taken + j];
+			uint32_t from = verify->messages[message].from;
+
+			memory->edges[edge++] = memory->place_of[from];
+		}
 	}
-	if (after != VERIFY_NONE)
-		clock_join(memory, at, after);
-	if (node->rank == memory->rank)
-		clock[node->lane] = node->at + 1;
+	memory->places[i].edge = edge;
+}
+
+static void clock_place(const struct memory *memory, uint32_t at)
+{
+	const struct place *place = &memory->places[at];
+	uint32_t n_lanes = memory->n_lanes;
+	uint32_t *clock = clock_of(memory, at);
+	uint32_t i, j;
+
+	for (i = 0; i < n_lanes; i++)
+		clock[i] = 0;
+	for (j = place->edge; j < place[1].edge; j++) {
+		const uint32_t *from = clock_of(memory, memory->edges[j]);
+
+		for (i = 0; i < n_lanes; i++)
+			clock[i] = clock[i] > from[i] ? clock[i] : from[i];
+	}
 }
 
 /* The first lane with an access in @accesses that @clock has not counted. */
@@ -85,8 +118,7 @@ static int check_read(const struct memory *memory, uint32_t at)
 	/* The input must be there still: before every write, not after it. */
 	lane = find_uncounted(
 		memory, written,
-		input ? NULL
-		      : &memory->clocks[(size_t)at * memory->n_lanes]);
+		input ? NULL : clock_of_node(memory, at));
 	if (lane == VERIFY_NONE)
 		return 0;
 	if (input)
@@ -114,8 +146,7 @@ static int check_write(const struct memory *memory, uint32_t at)
 
 	if (final)
 		start = verify->messages[verify->taken[node->taken]].from;
-	lane = find_uncounted(memory, used,
-			      &memory->clocks[(size_t)start * memory->n_lanes]);
+	lane = find_uncounted(memory, used, clock_of_node(memory, start));
 	if (lane == VERIFY_NONE)
 		return 0;
 	return verify_refuse_node(
@@ -151,43 +182,91 @@ static int check_node(const struct memory *memory, uint32_t at)
 	return 0;
 }
 
+/* Whether two steps of @rank access one chunk: out of place none may. */
+static bool can_race(const struct memory *memory)
+{
+	const struct verify *verify = memory->verify;
+	const struct sched *sched = verify->scheds[memory->rank];
+	uint32_t *accesses = memory->used;
+	bool found = false;
+	uint32_t i;
+
+	for (i = 0; i < sched->n_steps; i++) {
+		const struct sched_step *step = &sched->steps[i];
+
+		if (step->flags & SCHED_STORE ||
+		    step->local == SCHED_OUTPUT ||
+		    (step->local == SCHED_INPUT && verify->in_place))
+			found |= accesses[step->chunk]++ > 0;
+	}
+	for (i = 0; i < verify->n_chunks; i++)
+		accesses[i] = 0;
+	return found;
+}
+
 static int check_rank(struct memory *memory)
 {
 	const struct verify *verify = memory->verify;
 	size_t n = (size_t)verify->n_chunks * memory->n_lanes;
-	size_t i;
+	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < n; i++) {
-		memory->written[i] = 0;
-		memory->used[i] = 0;
-	}
+	memset(memory->used, 0, n * sizeof(*memory->used));
+	memset(memory->written, 0, n * sizeof(*memory->written));
+	if (!can_race(memory))
+		return 0;
 	for (i = 0; !err && i < verify->n_nodes; i++) {
-		uint32_t at = verify->order[i];
+		const struct place *place = &memory->places[i];
+		const struct verify_node *node;
 
-		clock_node(memory, at);
-		if (verify->nodes[at].rank == memory->rank)
-			err = check_node(memory, at);
+		clock_place(memory, i);
+		if (place->rank != memory->rank)
+			continue;
+		node = &verify->nodes[place->node];
+		clock_of(memory, i)[node->lane] = node->at + 1;
+		err = check_node(memory, place->node);
 	}
 	return err;
 }
 
+static int memory_init(struct memory *memory)
+{
+	const struct verify *verify = memory->verify;
+	size_t n_nodes = verify->n_nodes;
+	size_t n_edges = 2 * n_nodes + verify->n_messages;
+	size_t n_clocks = n_nodes * memory->n_lanes;
+	size_t n_chunks = (size_t)verify->n_chunks * memory->n_lanes;
+
+	memory->places = base_alloc(n_nodes + 1, sizeof(*memory->places));
+	memory->place_of = base_alloc(n_nodes, sizeof(*memory->place_of));
+	memory->edges = base_alloc(n_edges, sizeof(*memory->edges));
+	memory->clocks = base_alloc(n_clocks, sizeof(*memory->clocks));
+	memory->written = base_alloc(n_chunks, sizeof(*memory->written));
+	memory->used = base_alloc(n_chunks, sizeof(*memory->used));
+	if (!memory->places || !memory->place_of || !memory->edges ||
+	    !memory->clocks || !memory->written || !memory->used)
+		return WREATH_ENOMEM;
+	lay_out(memory);
+	return 0;
+}
+
+static void memory_release(struct memory *memory)
+{
+	base_free(memory->places);
+	base_free(memory->place_of);
+	base_free(memory->edges);
+	base_free(memory->clocks);
+	base_free(memory->written);
+	base_free(memory->used);
+}
+
 int verify_memory(const struct verify *verify)
 {
-	size_t n_clocks = (size_t)verify->n_nodes * verify->n_lanes;
-	size_t n_chunks = (size_t)verify->n_chunks * verify->n_lanes;
 	struct memory memory = {.verify = verify, .n_lanes = verify->n_lanes};
-	int err = 0;
+	int err = memory_init(&memory);
 
-	memory.clocks = base_alloc(n_clocks, sizeof(*memory.clocks));
-	memory.written = base_alloc(n_chunks, sizeof(*memory.written));
-	memory.used = base_alloc(n_chunks, sizeof(*memory.used));
-	if (!memory.clocks || !memory.written || !memory.used)
-		err = WREATH_ENOMEM;
 	for (; !err && memory.rank < verify->n_ranks; memory.rank++)
 		err = check_rank(&memory);
-	base_free(memory.clocks);
-	base_free(memory.written);
-	base_free(memory.used);
+	memory_release(&memory);
 	return err;
 }

@@ -23,7 +23,7 @@ BEGIN {
 	ban("alloca", ".", "", "an array with a limit")
 	ban("strtok", ".", "", "strcspn()")
 	ban("tmpnam tempnam mktemp", ".", "", "mkstemp()")
-	ban("rand srand random srandom drand48", "^(lib|bench|test)/", "",
+	ban("rand srand random srandom drand48", "^(lib|bench)/", "",
 		"base_random(), or a generator with a seed that is printed")
 	ban("malloc calloc realloc aligned_alloc posix_memalign strdup " \
 		"strndup asprintf vasprintf free", "^lib/", "^lib/base/",
@@ -35,7 +35,7 @@ BEGIN {
 	ban("assert", "^(lib|bench)/", "",
 		"wreath_assert(): it stays in release builds")
 	ban("getenv secure_getenv setenv putenv unsetenv", "^(lib|bench)/",
-		"^lib/base/env\\.c$|^bench/run", "base_env_load()")
+		"^lib/base/env\\.c$|^bench/perf", "base_env_load()")
 	ban("system popen", "^(lib|bench)/", "", "posix_spawn() without a shell")
 	ban("sleep", "^lib/", "", "a wait with a deadline")
 	ban("sscanf fscanf scanf", "^lib/", "", "base_parse_int()")

@@ -7,8 +7,10 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 status=0
 
-tr '\n' ' ' <include/wreath.h | grep -o 'WREATH_API[^;]*;' |
-	grep -o 'wreath_[a-z0-9_]*(' | tr -d '(' | sort >"$tmp/wreath.h"
+here=$(dirname "$0")
+awk -f "$here/code.awk" -f "$here/strip.awk" include/wreath.h | tr '\n' ' ' |
+	grep -o 'WREATH_API[^;]*;' | grep -o 'wreath_[a-z0-9_]*(' |
+	tr -d '(' | sort >"$tmp/wreath.h"
 grep -o '^[[:space:]]*wreath_[a-z0-9_]*;' lib/wreath.map |
 	tr -d ' \t;' | sort >"$tmp/wreath.map"
 nm -D --defined-only "$lib" | awk '$2 != "A" { print $3 }' |
@@ -51,6 +53,11 @@ for page in man/*.3; do
 	cat "$tmp/more"
 	[ ! -s "$tmp/more" ] || status=1
 done
+
+# Whatever a room promises is there.
+rooms=$(sed -n 's/^\([a-z0-9]*\):.*/\1/p' lib/rooms | tr '\n' '|')
+nm -D --undefined-only "$lib" | grep -E " (${rooms}wreath)_[^@]*$" &&
+	status=1
 
 readelf -d "$lib" | grep -q 'SONAME.*\[libwreath\.so\.0\]' || {
 	echo "$lib: its SONAME is not libwreath.so.0"

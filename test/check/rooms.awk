@@ -29,7 +29,7 @@ BEGIN {
 	restrict("^rdma/", "verbs", "librdmacm")
 	restrict("^(sys/socket|sys/un|netdb|ifaddrs)\\.h$", "boot soft",
 		"sockets")
-	restrict("^(netinet|arpa|net)/", "boot soft", "sockets")
+	restrict("^(netinet|net)/", "boot soft", "sockets")
 	restrict("^(cuda|nvml|driver_types)", "mem", "CUDA")
 	restrict("(intrin|arm_neon|arm_sve|cpuid)\\.h$", "reduce",
 		"intrinsics")

@@ -50,18 +50,23 @@ says 'PASS a/test *' 5 sh -c 'touch "$TMPDIR/here"; rm "$TMPDIR/here"'
 	failed=1
 }
 
-# What was left has been ended, also when the runner itself is told to end.
-test/one.sh a/test 20 sh -c 'setsid sleep 19.125 & sleep 19.125' \
-	>/dev/null & runner=$!
+# What a test started is ended also when the runner itself is told to end.
+# shellcheck disable=SC2016
+test/one.sh a/test 20 sh -c 'setsid sh -c "echo \$\$ >$RESULTS/pid
+	exec sleep 19" & sleep 19' >/dev/null & runner=$!
 for _ in {1..50}; do
-	pgrep -fx 'sleep 19.125' >/dev/null && break
+	[ ! -s "$RESULTS/pid" ] || break
 	sleep 0.1
 done
 kill "$runner"
 wait "$runner"
 sleep 0.3
-pgrep -fx 'sleep 19.125' >/dev/null && {
+if [ ! -s "$RESULTS/pid" ]; then
+	echo "the test did not begin"
+	failed=1
+elif kill -0 "$(cat "$RESULTS/pid")" 2>/dev/null &&
+	! grep -q '^State:.*Z' "/proc/$(cat "$RESULTS/pid")/status"; then
 	echo "a test outlives the runner"
 	failed=1
-}
+fi
 exit $failed

@@ -11,7 +11,7 @@ bin=$(mktemp -d) || exit 1
 trap 'rm -rf "$bin"' EXIT
 failed=0
 
-for tool in sh sed tr cut ls cat env pkg-config git ps; do
+for tool in sh sed tr cut ls cat env pkg-config git; do
 	ln -s "$(command -v $tool)" "$bin/$tool" 2>/dev/null
 done
 # false NAME SCRIPT: a command that is not the real one.

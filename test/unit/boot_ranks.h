@@ -28,6 +28,20 @@
 
 #define MAX_RANKS 64
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+/* Children of a process with threads (a root) have threads of their own. */
+WREATH_API const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+#endif
+
 struct ranks;
 
 struct a_rank {
@@ -139,6 +153,51 @@ __attribute__((unused)) static void all_were_good(const struct ranks *ranks)
 				    ranks->rank[i].text);
 		assert_int_equal(ranks->rank[i].result, 0);
 	}
+}
+
+/*
+ * The root in a process of its own, as a launcher would have it; so this
+ * process has no threads when it forks ranks, which the thread sanitizer
+ * demands.  It ends when end_root() is called.
+ */
+struct a_root {
+	pid_t pid;
+	int pipe;
+};
+
+__attribute__((unused)) static struct a_root
+fork_root(int n_rounds, struct wreath_unique_id *id)
+{
+	struct a_root root;
+	int out[2], in[2];
+	char byte;
+
+	assert_int_equal(pipe(out), 0);
+	assert_int_equal(pipe(in), 0);
+	root.pid = fork();
+	assert_true(root.pid >= 0);
+	if (!root.pid) {
+		close(out[0]);
+		close(in[1]);
+		alarm(60);
+		if (boot_root_start("lo", n_rounds, id) ||
+		    write(out[1], id, sizeof(*id)) != sizeof(*id))
+			_exit(1);
+		/* The end of the pipe is the end of the test. */
+		_exit(read(in[0], &byte, 1) != 0);
+	}
+	close(out[1]);
+	close(in[0]);
+	assert_int_equal(read(out[0], id, sizeof(*id)), sizeof(*id));
+	close(out[0]);
+	root.pipe = in[1];
+	return root;
+}
+
+__attribute__((unused)) static void end_root(struct a_root root)
+{
+	close(root.pipe);
+	waitpid(root.pid, NULL, 0);
 }
 
 /* A child process for the rank; it ends by itself. */

@@ -52,17 +52,19 @@ static void sixty_four_threads_join_in_a_second(void **state)
 static void processes_join(void **state)
 {
 	static struct ranks ranks;
+	struct a_root root;
 	pid_t pids[16];
 	int n, i;
 
 	(void)state;
 	for (n = 2; n <= 16; n += 7) {
 		ranks_init(&ranks, n, knows_everybody);
-		assert_int_equal(boot_root_start("lo", 1, &ranks.id), 0);
+		root = fork_root(1, &ranks.id);
 		for (i = 0; i < n; i++)
 			pids[i] = fork_rank(&ranks.rank[i]);
 		for (i = 0; i < n; i++)
 			assert_int_equal(wait_rank(pids[i]), 0);
+		end_root(root);
 	}
 }
 

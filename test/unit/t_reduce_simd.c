@@ -2,30 +2,33 @@
 /*
  * Goal: the SIMD kernels give the bits of the scalar reference.
  * Method: all pairs of 8-bit elements, every 16-bit element with a spread of
- * others, random vectors of the wider types with many special values; every
- * operation, with and without a divisor.
+ * others, random vectors of all types with many special values, up to four
+ * sources and several divisors, so that narrow floats round everywhere; every
+ * operation.
  */
 #include "reduce_test.h"
 
 #define N_VALUES 65536
 
-static const unsigned int divisors[] = {0, 3};
+#define MAX_SRC 4
 
-static unsigned char src[2][N_VALUES * 8], want[N_VALUES * 8],
+static const unsigned int divisors[] = {0, 3, 7, 1000, 0xfffffff1};
+
+static unsigned char src[MAX_SRC][N_VALUES * 8], want[N_VALUES * 8],
 	got[N_VALUES * 8];
 
-/* Fold src[0] and src[1] by every table, and compare with the first one. */
-static void compare(enum wreath_type type, enum wreath_op op, size_t count,
+/* Fold by every table, and compare with the first one. */
+static void compare(enum wreath_type type, enum wreath_op op, int n_src,
 		    unsigned int divisor)
 {
-	const void *from[2] = {src[0], src[1]};
+	const void *from[MAX_SRC] = {src[0], src[1], src[2], src[3]};
 	void *to[1] = {want};
 	struct reduce_args args = {
 		.dst = to,
 		.n_dst = 1,
 		.src = from,
-		.n_src = 2,
-		.count = count,
+		.n_src = n_src,
+		.count = N_VALUES,
 		.divisor = divisor,
 	};
 	struct test_table tables[3];
@@ -35,27 +38,26 @@ static void compare(enum wreath_type type, enum wreath_op op, size_t count,
 	tables[0].table->fn[type][op](&args);
 	to[0] = got;
 	for (t = 1; t < n; t++) {
-		memset(got, 0xaa, count * elem);
+		memset(got, 0xaa, N_VALUES * elem);
 		tables[t].table->fn[type][op](&args);
-		if (!memcmp(want, got, count * elem))
+		if (!memcmp(want, got, N_VALUES * elem))
 			continue;
 		for (i = 0; !memcmp(want + i, got + i, elem); i += elem)
 			;
 		print_message("%s: type %d, op %d, divisor %u, element %zu\n",
 			      tables[t].name, type, op, divisor, i / elem);
-		assert_memory_equal(src[0] + i, src[1] + i, elem);
 		assert_memory_equal(want + i, got + i, elem);
 	}
 }
 
-static void compare_ops(enum wreath_type type, size_t count)
+static void compare_ops(enum wreath_type type, int n_src, size_t n_divisors)
 {
 	size_t d;
 	int op;
 
 	for (op = 0; op < REDUCE_N_OPS; op++) {
-		for (d = 0; d < base_countof(divisors); d++)
-			compare(type, op, count, divisors[d]);
+		for (d = 0; d < n_divisors; d++)
+			compare(type, op, n_src, divisors[d]);
 	}
 }
 
@@ -72,7 +74,7 @@ static void all_pairs_of_bytes_agree(void **state)
 			src[0][i] = (unsigned char)i;
 			src[1][i] = (unsigned char)(i >> 8);
 		}
-		compare_ops(type, N_VALUES);
+		compare_ops(type, 2, base_countof(divisors));
 	}
 }
 
@@ -101,26 +103,25 @@ static void every_16_bit_value_agrees_with_a_spread_of_others(void **state)
 		}
 		for (type = 0; type < WREATH_N_TYPES; type++) {
 			if (wreath_type_size(type) == 2)
-				compare_ops(type, N_VALUES);
+				compare_ops(type, 2, 2);
 		}
 	}
 }
 
-static void wide_types_agree_on_random_values(void **state)
+static void all_types_agree_on_random_values(void **state)
 {
 	uint64_t seed = test_seed();
-	int type, k;
+	int type, k, round;
 
 	(void)state;
-	for (k = 0; k < 8; k++) {
+	for (round = 0; round < 3; round++) {
 		for (type = 0; type < WREATH_N_TYPES; type++) {
 			size_t elem = wreath_type_size(type);
 
-			if (elem < 4)
-				continue;
-			test_fill(src[0], N_VALUES, elem, &seed);
-			test_fill(src[1], N_VALUES, elem, &seed);
-			compare_ops(type, N_VALUES);
+			for (k = 0; k < MAX_SRC; k++)
+				test_fill(src[k], N_VALUES, elem, &seed);
+			for (k = 2; k <= MAX_SRC; k++)
+				compare_ops(type, k, base_countof(divisors));
 		}
 	}
 }
@@ -131,7 +132,7 @@ int main(void)
 		cmocka_unit_test(all_pairs_of_bytes_agree),
 		cmocka_unit_test(
 			every_16_bit_value_agrees_with_a_spread_of_others),
-		cmocka_unit_test(wide_types_agree_on_random_values),
+		cmocka_unit_test(all_types_agree_on_random_values),
 	};
 	struct test_table tables[3];
 
