@@ -246,7 +246,10 @@ static int fill_place(struct net_conn *conn, void *output, const void *input,
 	int err;
 
 	place->bytes = bytes;
-	if (mem_find(output, bytes, &region)) {
+	/* A device that maps memory writes by storing: what it cannot map goes
+	 * through the slots, which costs one copy as a WRITE would. */
+	if (mem_find(output, bytes, &region) &&
+	    (region.fd >= 0 || !conn->port->device->verbs->map)) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->output_rkey);
 		if (err)
