@@ -130,7 +130,12 @@ static int connect_missing(struct wreath_comm *comm, const bool *needed,
 	if (err)
 		return err;
 	/* No message before the peer's queue pair can take it. */
-	return boot_all_gather(comm->boot, "", 1, done);
+	err = boot_all_gather(comm->boot, "", 1, done);
+	for (i = 0; i < comm->n_ranks * NET_CHANNELS_MAX && !err; i++)
+		if (needed[i])
+			err = net_conn_reach(comm->net, i / NET_CHANNELS_MAX,
+					     i % NET_CHANNELS_MAX);
+	return err;
 }
 
 static int connect_for(struct wreath_comm *comm, const struct sched *sched,

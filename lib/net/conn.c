@@ -316,27 +316,12 @@ static int to_ready(struct net_conn *conn)
 				       IBV_QP_TIMEOUT);
 }
 
-/*
- * Store straight into the peer's slots where its memory can be reached; else
- * give every slot a copy here to WRITE from.
- */
-static int reach_slots(struct net_conn *conn)
+static int make_stage(struct net_conn *conn)
 {
-	const struct verbs_table *verbs = conn->port->device->verbs;
 	size_t slots = conn->net->slot_bytes * (size_t)conn->net->n_slots;
 	size_t i;
-	char *map = NULL;
 	int err;
 
-	if (verbs->map && conn->port->line_order)
-		map = verbs->map(conn->qp, conn->rkey, conn->other.address,
-				 conn->other.mailbox_bytes);
-	if (map) {
-		for (i = 0; i < NET_LANES; i++)
-			conn->lanes[i].map_slots = map + NET_BOX_SLOTS +
-						   i * slots;
-		return 0;
-	}
 	conn->stage_bytes = NET_LANES * (slots + NET_LINES_BYTES);
 	err = box_new(conn->port, conn->stage_bytes, 0, &conn->stage,
 		      &conn->stage_fd, &conn->stage_mr);
@@ -348,6 +333,27 @@ static int reach_slots(struct net_conn *conn)
 		conn->lanes[i].stage_lines = conn->stage + NET_LANES * slots +
 					     i * NET_LINES_BYTES;
 	}
+	return 0;
+}
+
+static int map_slots(struct net_conn *conn)
+{
+	size_t slots = conn->net->slot_bytes * (size_t)conn->net->n_slots;
+	char *map = conn->port->device->verbs->map(
+		conn->qp, conn->rkey, conn->other.address,
+		conn->other.mailbox_bytes);
+	size_t i;
+
+	/* Both ends must conclude alike, so there is no way around it. */
+	if (!map)
+		return base_error(WREATH_ENET,
+				  "%s cannot map the slots of %s over %s; "
+				  "WREATH_ARRIVAL=completion does without",
+				  conn->net->names[conn->net->rank],
+				  conn->net->names[conn->peer],
+				  conn->port->text);
+	for (i = 0; i < NET_LANES; i++)
+		conn->lanes[i].map_slots = map + NET_BOX_SLOTS + i * slots;
 	return 0;
 }
 
@@ -366,11 +372,24 @@ int net_conn_ready(struct net *net, int peer, int channel,
 	if (err)
 		return err;
 	lay_out_far(conn);
-	err = reach_slots(conn);
-	if (err)
-		return err;
-	conn->ready = true;
 	return 0;
+}
+
+int net_conn_reach(struct net *net, int peer, int channel)
+{
+	struct net_conn *conn = net_conn(net, peer, channel);
+	int err;
+
+	/*
+	 * Store straight into the peer's slots where its memory can be
+	 * reached; else every slot has a copy here to WRITE from.
+	 */
+	if (conn->port->device->verbs->map && conn->port->line_order)
+		err = map_slots(conn);
+	else
+		err = make_stage(conn);
+	conn->ready = !err;
+	return err;
 }
 
 void net_close(struct net *net)

@@ -207,9 +207,10 @@ void net_close(struct net *net);
 
 /*
  * The connection to @peer on @channel, or NULL while there is none.  Made in
- * two halves: net_conn_new() fills the record for the peer, net_conn_ready()
- * takes the peer's.  A barrier must follow before the first message.
- * @local: the peer is on this host.
+ * three steps: net_conn_new() fills the record for the peer, net_conn_ready()
+ * takes the peer's and readies the queue pair, and when both ends have come so
+ * far (a barrier), net_conn_reach() finds the way to the peer's slots.  Then
+ * messages may be sent.  @local: the peer is on this host.
  */
 static inline struct net_conn *net_conn(struct net *net, int peer, int channel)
 {
@@ -219,6 +220,7 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 		 struct net_record *record);
 int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
+int net_conn_reach(struct net *net, int peer, int channel);
 
 /* The device and port of messages to the own host, else to others. */
 const char *net_text(const struct net *net);
