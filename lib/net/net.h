@@ -18,8 +18,7 @@
  * and the word is read once the completion has come.
  *
  * This room must never know schedules, sockets or the public API.  A struct
- * net is used by one thread at a time.  No function here blocks for a peer,
- * but for net_block(), which is bounded.
+ * net is used by one thread at a time.  Only net_block() waits for a peer.
  */
 #ifndef NET_H
 #define NET_H
@@ -222,7 +221,7 @@ int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
 int net_conn_reach(struct net *net, int peer, int channel);
 
-/* The device and port of messages to the own host, else to others. */
+/* The device and port of messages, for messages. */
 const char *net_text(const struct net *net);
 
 /*
