@@ -167,6 +167,9 @@ static void conn_free(struct net_conn *conn)
 	if (!conn)
 		return;
 	device = conn->port->device;
+	net_unmap(conn, conn->output_map);
+	net_unmap(conn, conn->input_map);
+	net_unmap(conn, conn->mailbox_map);
 	verbs_qp_free(device, conn->qp);
 	verbs_mr_free(device, conn->stage_mr);
 	verbs_mr_free(device, conn->mailbox_mr);

@@ -140,7 +140,7 @@ struct net_conn {
 	const char *input_map;
 	struct net_lane lanes[NET_LANES];
 	/* Cold. */
-	char *mailbox, *stage;
+	char *mailbox, *stage, *mailbox_map; /* _map: the peer's */
 	int mailbox_fd, stage_fd;
 	size_t mailbox_bytes, stage_bytes;
 	struct ibv_mr *mailbox_mr, *stage_mr;

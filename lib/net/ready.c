@@ -129,6 +129,7 @@ static int map_slots(struct net_conn *conn)
 				  conn->net->names[conn->net->rank],
 				  conn->net->names[conn->peer],
 				  conn->port->text);
+	conn->mailbox_map = map;
 	for (i = 0; i < NET_LANES; i++)
 		conn->lanes[i].map_slots = map + NET_BOX_SLOTS + i * slots;
 	return 0;
