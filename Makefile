@@ -1,67 +1,198 @@
+# SPDX-License-Identifier: MIT
 # wreath: one Makefile, no configure.  Local choices go into config.mak.
 #
 #   make run           set up, build, and run the ring all-reduce of 4 ranks
 #   make check         set up, and run every test and check of this machine
 #   make test          the fast part, under a minute
+#   make               build, nothing else
 #   make install       PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined test    a variant, in a folder of its own
+#
+# NO_DEPS=1 installs no packages, V=1 shows the commands, WERROR=1 makes
+# warnings fail, OPT="-O0 -g" and CC=clang choose how to compile.
 -include config.mak
 
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/wreath
 CC ?= cc
-comma := ,
-B := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+CXX ?= c++
+LD ?= ld
+OBJCOPY ?= objcopy
+OPT ?= -O2 -g
+Q := $(if $(V),,@)
 
+# A variant is a folder: nothing is ever built twice in one place.
+comma := ,
+cc_name := $(filter-out cc gcc,$(notdir $(lastword $(CC))))
+B := build$(if $(cc_name),-$(cc_name))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+
+# wreath.h is the only place that knows the version.
 version := $(shell awk '/define WREATH_VERSION_(MAJOR|MINOR|PATCH)/ \
 	{ printf "%s%s", s, $$3; s = "." }' include/wreath.h)
+major := $(firstword $(subst ., ,$(version)))
+soname := libwreath.so.$(major)
+real := libwreath.so.$(version)
 
-WARN := -Wall -Wextra -Wshadow -Wvla -Wundef -Wstrict-prototypes \
-	-Wmissing-prototypes -Wold-style-definition -Wwrite-strings \
-	-Wpointer-arith -Wformat=2 -Wcast-qual \
-	-Wdeclaration-after-statement -fno-common $(if $(WERROR),-Werror)
-OPT ?= -O2 -g
-san := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
-CPPFLAGS += -Iinclude -Ilib -I.
-CFLAGS += -std=gnu11 $(OPT) $(WARN) $(san) -fvisibility=hidden -fPIC -pthread
-LDFLAGS += $(san) -pthread
-LDLIBS += -lsodium -ldl -lm
+warn := -Wall -Wextra -Wshadow -Wvla -Wundef -Wwrite-strings \
+	-Wpointer-arith -Wformat=2 -Wcast-qual -fno-common \
+	$(if $(WERROR),-Werror)
+warn_c := -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+	-Wdeclaration-after-statement $(if $(findstring clang,$(CC)),\
+	-Wshorten-64-to-32 -Wunreachable-code -Wmissing-variable-declarations)
+san := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer)
+cppflags := -Iinclude -Ilib -I. $(CPPFLAGS)
+common := $(OPT) $(warn) $(san) -fvisibility=hidden -fPIC -pthread
+cflags := -std=gnu11 $(common) $(warn_c) $(CFLAGS)
+cxxflags := -std=c++11 $(common) $(CXXFLAGS)
+ldflags := $(san) -pthread $(LDFLAGS)
+ldlibs := -lsodium -ldl -lm $(LDLIBS)
 
 lib_src := $(sort $(wildcard lib/*/*.c))
 lib_obj := $(lib_src:%.c=$B/%.o)
 bench_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard bench/*.c)))
-unit_src := $(sort $(wildcard test/unit/t_*.c))
-unit_bin := $(unit_src:%.c=$B/%)
+unit_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/unit/t_*.c)))
+loop_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/loop/t_*.c)))
+# What test programs of one folder share: its other .c files.
+unit_help := $(patsubst %.c,$B/%.o,$(filter-out test/unit/t_%,\
+	$(sort $(wildcard test/unit/*.c))))
+loop_help := $(patsubst %.c,$B/%.o,$(filter-out test/loop/t_%,\
+	$(sort $(wildcard test/loop/*.c))))
+example_src := $(sort $(wildcard examples/*.c examples/*.cc))
+example_bin := $(addprefix $B/,$(basename $(example_src)))
+command := $(if $(bench_obj),$B/wreath $B/all_reduce_perf)
+man := $(sort $(wildcard man/*.[1-8]))
 
-all: $B/libwreath.so.0 $B/libwreath.a $(if $(bench_obj),$B/wreath)
+all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command)
+unit: $(unit_bin)
+loop: $(loop_bin)
+examples: $(example_bin)
+# Everything that the tests run.
+bins: all unit loop examples
 
-$B/%.o: %.c Makefile
+# Written only when it differs, so that other flags mean other objects.
+flags := $(CC) $(cppflags) $(filter-out -Werror,$(cflags)) $(ldflags)
+$B/flags: force
+	@mkdir -p $(@D); echo '$(flags)' | cmp -s - $@ || echo '$(flags)' >$@
+
+$B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(cppflags) $(cflags) $(simd) -MMD -MP -c $< -o $@
 
-Q := $(if $(V),,@)
+$B/%.o: %.cc $B/flags
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(cppflags) $(cxxflags) -MMD -MP -c $< -o $@
 
 # SIMD lives in files named for it; the rest must run on any processor.  The
 # bits of a result may not depend on what a compiler contracts to an FMA.
-$B/lib/reduce/%.o: CFLAGS += -ffp-contract=off
-ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
-$B/lib/reduce/avx2.o: CFLAGS += -mavx2 -mf16c -mfma
-$B/lib/reduce/avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
-	-mf16c
+$(filter $B/lib/reduce/%,$(lib_obj)): simd := -ffp-contract=off
+ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
+$(filter $B/lib/reduce/avx2%,$(lib_obj)): simd := -ffp-contract=off -mavx2 \
+	-mf16c -mfma
+$(filter $B/lib/reduce/avx512%,$(lib_obj)): simd := -ffp-contract=off \
+	-mavx512f -mavx512bw -mavx512dq -mavx512vl -mf16c
 endif
 
-# Unit tests reach the rooms' doors, so they link the objects themselves.
+# The workbench and the tests reach the rooms' doors, so they link this one.
 $B/lib.a: $(lib_obj)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$B/test/unit/%: $B/test/unit/%.o $B/lib.a
-	$(Q)$(CC) $(LDFLAGS) $^ -lcmocka $(LDLIBS) -o $@
+$B/$(real): $(lib_obj) lib/wreath.map
+	$(Q)$(CC) -shared -Wl,-soname,$(soname) \
+		-Wl,--version-script=lib/wreath.map -Wl,-z,relro,-z,now \
+		-Wl,--as-needed $(ldflags) $(lib_obj) $(ldlibs) -o $@
 
-unit: $(unit_bin)
+$B/$(soname) $B/libwreath.so: $B/$(real)
+	$(Q)ln -sf $(real) $@
+
+# One object in which only the public names are left: a program that links it
+# may have functions called as ours are.
+$B/libwreath.a: $(lib_obj)
+	$(Q)rm -f $@ && $(LD) -r $^ -o $B/wreath.o && \
+		$(OBJCOPY) --localize-hidden $B/wreath.o && \
+		$(AR) rcs $@ $B/wreath.o
+
+$B/wreath: $(bench_obj) $B/lib.a
+	$(Q)$(CC) $(ldflags) $^ $(ldlibs) -o $@
+
+$B/all_reduce_perf: $B/wreath
+	$(Q)ln -sf wreath $@
+
+$B/test/unit/%: $B/test/unit/%.o $(unit_help) $B/lib.a
+	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
+
+$B/test/loop/%: $B/test/loop/%.o $(loop_help) $B/lib.a
+	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
+
+# Examples see what a customer sees: the header and the library.
+$B/examples/%: $B/examples/%.o $B/$(soname) $B/libwreath.so
+	$(Q)$(if $(wildcard examples/$*.cc),$(CXX),$(CC)) $(ldflags) $< \
+		-L$B -Wl,-rpath,'$$ORIGIN/..' -lwreath -lm -o $@
+
+# ---- the two commands, and the fast part ----
+
+setup := $(if $(NO_DEPS),@:,@test/setup.sh)
+tests := B='$B' SAN='$(SAN)' CC='$(CC)' CXX='$(CXX)' \
+	MAKE='$(MAKE)' test/run.sh
+
+run:
+	$(setup) run
+	@$(MAKE) --no-print-directory all
+	$B/wreath perf all_reduce -g 4 -b 8 -e 64M -f 4
+
+check:
+	$(setup) check
+	@$(tests) check
+
+test:
+	$(setup) test
+	@$(tests) test
+
+# ---- install ----
+
+dest := $(DESTDIR)$(PREFIX)
+$B/wreath.pc: lib/wreath.pc.in force
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@VERSION@|$(version)|' $< >$@
+
+install: all $B/wreath.pc
+	install -d $(dest)/include $(dest)/bin $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m 644 include/wreath.h $(dest)/include
+	install -m 755 $B/$(real) $(DESTDIR)$(LIBDIR)
+	ln -sf $(real) $(DESTDIR)$(LIBDIR)/$(soname)
+	ln -sf $(soname) $(DESTDIR)$(LIBDIR)/libwreath.so
+	install -m 644 $B/libwreath.a $(DESTDIR)$(LIBDIR)
+	install -m 644 $B/wreath.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m 755 $B/wreath $(dest)/bin
+	ln -sf wreath $(dest)/bin/all_reduce_perf
+	for page in $(man); do \
+		install -D -m 644 -t \
+			$(DESTDIR)$(MANDIR)/man$${page##*.} $$page || exit; \
+	done
+	install -d $(DESTDIR)$(DOCDIR)/examples
+	install -m 644 LICENSE $(wildcard README.md) $(DESTDIR)$(DOCDIR)
+	$(if $(example_src),install -m 644 $(wildcard examples/*) \
+		$(DESTDIR)$(DOCDIR)/examples)
+	$(if $(DESTDIR),,ldconfig 2>/dev/null || true)
+
+uninstall:
+	rm -f $(dest)/include/wreath.h $(DESTDIR)$(LIBDIR)/libwreath.a \
+		$(DESTDIR)$(LIBDIR)/libwreath.so* \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/wreath.pc \
+		$(dest)/bin/wreath $(dest)/bin/all_reduce_perf
+	for page in $(notdir $(man)); do \
+		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; \
+	done
+	rm -rf $(DESTDIR)$(DOCDIR)
 
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit clean
+.PHONY: all unit loop examples bins run check test install uninstall clean \
+	force
 .DELETE_ON_ERROR:
 .SECONDARY:
--include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d)
+-include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
+	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d)

@@ -46,6 +46,10 @@ int base_error_again(int error, const char *text) __attribute__((cold));
 
 const char *base_error_text(void);
 
+/* "float32", "sum"; never NULL.  names.c */
+const char *base_type_name(unsigned int type);
+const char *base_op_name(unsigned int op);
+
 enum base_log_level {
 	BASE_LOG_OFF,
 	BASE_LOG_ERROR,
@@ -75,8 +79,8 @@ enum base_env_name {
 	BASE_ENV_QP_TIMEOUT,
 	BASE_ENV_RANK,
 	BASE_ENV_SL,
-	BASE_ENV_SLOT_BYTES,
 	BASE_ENV_SLOTS,
+	BASE_ENV_SLOT_BYTES,
 	BASE_ENV_SOCKET_IFNAME,
 	BASE_ENV_SOFT,
 	BASE_ENV_SOFT_FAULTS,
@@ -139,6 +143,9 @@ bool base_parse_duration(const char *text, int64_t *out_ms);
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t base_now_ns(void);
+
+/* Sleep; for slow paths only. */
+void base_sleep_ms(unsigned int ms);
 
 /* Fill with unpredictable bytes.  Never fails: without them we must stop. */
 void base_random(void *out, size_t bytes);

@@ -59,12 +59,12 @@ static const struct base_env_var table[BASE_N_ENV] = {
 			   "WREATH_COMM_ID."},
 	[BASE_ENV_SL] = {"WREATH_SL", BASE_ENV_INT, "0", 0, 15, NULL,
 			 "The service level."},
+	[BASE_ENV_SLOTS] = {"WREATH_SLOTS", BASE_ENV_INT, "4", 2, 8, NULL,
+			    "Slots per lane and peer."},
 	[BASE_ENV_SLOT_BYTES] = {"WREATH_SLOT_BYTES", BASE_ENV_SIZE, "0", 0,
 				 1 << 20, NULL,
 				 "The size of a slot, 0 chooses: larger where "
 				 "ranks outnumber cores."},
-	[BASE_ENV_SLOTS] = {"WREATH_SLOTS", BASE_ENV_INT, "4", 2, 8, NULL,
-			    "Slots per lane and peer."},
 	[BASE_ENV_SOCKET_IFNAME] = {"WREATH_SOCKET_IFNAME", BASE_ENV_STRING,
 				    "", 0, 511, NULL,
 				    "The network interface that ranks meet "

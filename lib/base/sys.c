@@ -19,6 +19,15 @@ uint64_t base_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+void base_sleep_ms(unsigned int ms)
+{
+	struct timespec ts = {.tv_sec = ms / 1000,
+			      .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		continue;
+}
+
 void base_random(void *out, size_t bytes)
 {
 	unsigned char *at = out;

@@ -33,6 +33,15 @@ struct boot;
 int boot_root_start(const char *ifname, int n_rounds,
 		    struct wreath_unique_id *id);
 
+/* The id as 256 lower-case digits, as WREATH_COMM_ID takes it. */
+void boot_id_to_hex(const struct wreath_unique_id *id, char hex[257]);
+
+/*
+ * The value of WREATH_COMM_ID: 256 hexadecimal digits, or @FILE with them.
+ * WREATH_EINVAL also for a file that others could read or have written.
+ */
+int boot_id_parse(const char *text, struct wreath_unique_id *id);
+
 /* Who am I?  Found by boot_discover(). */
 struct boot_place {
 	struct wreath_unique_id id;
@@ -54,6 +63,12 @@ struct boot_args {
 	int rank, n_ranks;
 	int64_t join_timeout_ms;
 	int64_t timeout_ms;
+	/*
+	 * Settings that must be the same on every rank, in words such as
+	 * "channels=2 slots=4", at most 63 characters; a difference is
+	 * WREATH_EMISMATCH and shows both.  May be NULL.
+	 */
+	const char *config;
 	/*
 	 * Called by boot's thread when the communicator has failed, once; it
 	 * must not block and must not call boot.  May be NULL.

@@ -70,6 +70,14 @@ enum sched_step_flags {
 	SCHED_STORE = 1,
 	SCHED_SEND_FINAL = 2,
 	SCHED_RECV_FINAL = 4,
+	/*
+	 * What is sent is the sender's input chunk and nothing else, so that
+	 * the receivers (SCHED_RECV_INPUT, for all they receive in the step)
+	 * may read it in place.  Each receiver's step happens before the end
+	 * of the sender's operation, and before its output chunk is stored.
+	 */
+	SCHED_SEND_INPUT = 8,
+	SCHED_RECV_INPUT = 16,
 };
 
 struct sched_step {

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* wreath info: devices, ports, addresses, and the settings in effect. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/info.h"
+#include "reduce/reduce.h"
+#include "soft/soft.h"
+#include "topo/topo.h"
+
+struct info {
+	bool as_json;
+	char host[64];
+	struct info_source sources[2];
+	struct base_env env;
+	bool has_env;
+};
+
+static const struct bench_option options[] = {
+	{0, "json", NULL, "as JSON, to standard output", BENCH_FLAG,
+	 offsetof(struct info, as_json), 0, 0, NULL},
+	{0, NULL, NULL, NULL, BENCH_OTHER, 0, 0, 0, NULL},
+};
+
+static const char usage_line[] = "wreath info [--json]";
+static const char usage_text[] =
+	"Shows the devices of libibverbs and of the soft device, their ports "
+	"and\naddresses, and every WREATH_* variable: its value, where that "
+	"came from, and\nwhat it is for.  Exit status 1 if a variable's value "
+	"is refused.";
+
+/* An id carries a secret: whoever reads the screen must not get it. */
+static const char *shown(const struct info *info, int i)
+{
+	if (i == BASE_ENV_COMM_ID && info->env.text[i][0])
+		return "(hidden)";
+	return info->env.text[i];
+}
+
+static void print_port(const struct info_port *port)
+{
+	int i;
+
+	printf("    port %d: %s, %s", port->number, port->state,
+	       port->link_layer);
+	if (port->rate_gbps > 0)
+		printf(", %g Gb/s", port->rate_gbps);
+	printf(", MTU %d", port->mtu);
+	if (port->lid)
+		printf(", LID %d", port->lid);
+	printf("\n");
+	for (i = 0; i < port->n_gids; i++)
+		printf("      GID %d: %s, %s\n", port->gids[i].index,
+		       port->gids[i].text, port->gids[i].type);
+}
+
+static void print_source(const struct info_source *source)
+{
+	int i, p;
+
+	if (source->error[0]) {
+		printf("  %s: none: %s\n", source->name, source->error);
+		return;
+	}
+	if (!source->n_devices)
+		printf("  %s: none\n", source->name);
+	for (i = 0; i < source->n_devices; i++) {
+		const struct info_device *device = &source->devices[i];
+
+		printf("  %s (%s)", device->name, source->name);
+		if (device->firmware[0])
+			printf(", firmware %s", device->firmware);
+		printf("\n");
+		if (device->error[0])
+			printf("    %s\n", device->error);
+		for (p = 0; p < device->n_ports; p++)
+			print_port(&device->ports[p]);
+	}
+}
+
+static void print(const struct info *info)
+{
+	const struct base_env_var *table = base_env_table();
+	int i;
+
+	printf("wreath %s on %s, %d cores, %s kernels\n\ndevices\n",
+	       bench_version(), info->host, topo_n_cores(), reduce_isa());
+	print_source(&info->sources[0]);
+	print_source(&info->sources[1]);
+	if (!info->has_env)
+		return;
+	printf("\nsettings\n");
+	for (i = 0; i < BASE_N_ENV; i++)
+		printf("  %-22s %-14s %-13s %s\n", table[i].name,
+		       shown(info, i)[0] ? shown(info, i) : "\"\"",
+		       info->env.is_set[i] ? "(environment)" : "(default)",
+		       table[i].help);
+}
+
+static void json_pair(const char *name, const char *value)
+{
+	printf("\"%s\": ", name);
+	bench_json_string(stdout, value);
+}
+
+static void json_port(const struct info_port *port)
+{
+	int i;
+
+	printf("{\"port\": %d, ", port->number);
+	json_pair("state", port->state);
+	printf(", ");
+	json_pair("link_layer", port->link_layer);
+	printf(", \"rate_gbps\": %g, \"mtu\": %d, \"lid\": %d, \"gids\": [",
+	       port->rate_gbps, port->mtu, port->lid);
+	for (i = 0; i < port->n_gids; i++) {
+		printf("%s{\"index\": %d, ", i ? ", " : "",
+		       port->gids[i].index);
+		json_pair("gid", port->gids[i].text);
+		printf(", ");
+		json_pair("type", port->gids[i].type);
+		printf("}");
+	}
+	printf("]}");
+}
+
+static void json_device(const struct info_device *device)
+{
+	int p;
+
+	printf("{");
+	json_pair("name", device->name);
+	printf(", ");
+	json_pair("firmware", device->firmware);
+	if (device->error[0]) {
+		printf(", ");
+		json_pair("error", device->error);
+	}
+	printf(", \"ports\": [");
+	for (p = 0; p < device->n_ports; p++) {
+		printf("%s", p ? ", " : "");
+		json_port(&device->ports[p]);
+	}
+	printf("]}");
+}
+
+static void json_source(const struct info_source *source)
+{
+	int i;
+
+	printf("    {");
+	json_pair("source", source->name);
+	printf(", \"error\": ");
+	if (source->error[0])
+		bench_json_string(stdout, source->error);
+	else
+		printf("null");
+	printf(", \"devices\": [");
+	for (i = 0; i < source->n_devices; i++) {
+		printf("%s", i ? ", " : "");
+		json_device(&source->devices[i]);
+	}
+	printf("]}");
+}
+
+static void print_json(const struct info *info)
+{
+	const struct base_env_var *table = base_env_table();
+	int i;
+
+	printf("{\n  ");
+	json_pair("version", bench_version());
+	printf(",\n  ");
+	json_pair("host", info->host);
+	printf(",\n  \"cores\": %d,\n  ", topo_n_cores());
+	json_pair("kernels", reduce_isa());
+	printf(",\n  \"sources\": [\n");
+	json_source(&info->sources[0]);
+	printf(",\n");
+	json_source(&info->sources[1]);
+	printf("\n  ],\n  \"settings\": [");
+	for (i = 0; info->has_env && i < BASE_N_ENV; i++) {
+		printf("%s\n    {", i ? "," : "");
+		json_pair("name", table[i].name);
+		printf(", ");
+		json_pair("value", shown(info, i));
+		printf(", ");
+		json_pair("source", info->env.is_set[i] ? "environment"
+							: "default");
+		printf(", ");
+		json_pair("help", table[i].help);
+		printf("}");
+	}
+	printf("\n  ]\n}\n");
+}
+
+int info_main(int argc, char **argv)
+{
+	static struct info info;
+	struct bench_args args = {"wreath info", options, argc, argv, 0, false};
+	const char *value;
+	int found = bench_read(&args, &info, &value);
+
+	if (found == BENCH_HELP) {
+		bench_usage(stdout, usage_line, usage_text, options);
+		return BENCH_OK;
+	}
+	if (found == BENCH_OPERAND)
+		bench_refuse(&args, "'%.64s' is not wanted here", value);
+	if (found != BENCH_END)
+		return BENCH_USAGE;
+	gethostname(info.host, sizeof(info.host) - 1);
+	info.has_env = !base_env_load(&info.env);
+	if (!info.has_env)
+		bench_refuse(&args, "%s", wreath_error_text());
+	info_probe(verbs_ibv, "libibverbs", &info.sources[0]);
+	info_probe(soft_table, "soft", &info.sources[1]);
+	if (info.as_json)
+		print_json(&info);
+	else
+		print(&info);
+	info_release(&info.sources[0]);
+	info_release(&info.sources[1]);
+	return info.has_env ? BENCH_OK : BENCH_FAILED;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parts of `wreath info`: probe.c asks the devices, info.c shows what they
+ * said.
+ */
+#ifndef INFO_H
+#define INFO_H
+
+#include "bench/bench.h"
+#include "verbs/verbs.h"
+
+/* Of each kind at most: what is beyond is counted, and not shown. */
+#define INFO_DEVICES_MAX 64
+#define INFO_GIDS_MAX 32
+
+struct info_gid {
+	int index;
+	char text[48];	  /* as an IPv6 address */
+	const char *type; /* "IB", "RoCE v1", "RoCE v2" */
+};
+
+struct info_port {
+	int number;
+	const char *state;	/* "active", "down", ... */
+	const char *link_layer; /* "InfiniBand", "Ethernet" */
+	double rate_gbps;	/* 0: unknown */
+	int mtu;
+	int lid;
+	int n_gids;
+	struct info_gid gids[INFO_GIDS_MAX];
+};
+
+struct info_device {
+	char name[64];
+	char firmware[64];
+	int n_ports;
+	struct info_port *ports; /* [n_ports] */
+	char error[512];	 /* "" where it could be asked */
+};
+
+/* Where devices come from: libibverbs, or the soft device. */
+struct info_source {
+	const char *name;
+	char error[512]; /* why there are none; "" where it answered */
+	int n_devices;
+	struct info_device devices[INFO_DEVICES_MAX];
+};
+
+/* Ask for all that there is; what fails is said in the errors. */
+void info_probe(int (*get)(const struct verbs_table **out), const char *name,
+		struct info_source *source);
+void info_release(struct info_source *source);
+
+#endif

@@ -1,0 +1,213 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# run.sh BUILD: measure all-reduce of MPI, Gloo and wreath in turn, and compare.
+# BUILD/wreath is there already.  README.md beside this file explains it all.
+#
+#   RANKS="2 4 8"   SIZES="8 1024 ..." in bytes   ROUNDS=3
+#   PEERS="openmpi openmpi-ucx mpich gloo"   DURATION=0.2 seconds a measurement
+#   TOUCH=1 writes the input before each operation   NO_DEPS=1
+set -u
+here=$(dirname "$0")
+build=$1
+out=$build/peers
+ranks=${RANKS:-2 4 8}
+sizes=${SIZES:-8 1024 65536 1048576 16777216}
+rounds=${ROUNDS:-3}
+peers=${PEERS:-openmpi openmpi-ucx mpich gloo}
+duration=${DURATION:-0.2}
+touch=${TOUCH:-0}
+
+# Temporaries of 16 MB and more are mapped and unmapped by malloc() for each
+# operation of a peer unless it is told to keep them.
+export MALLOC_MMAP_THRESHOLD_=4294967296
+export MALLOC_TRIM_THRESHOLD_=8589934592
+export MALLOC_TOP_PAD_=268435456
+
+say() {
+	echo "bench-peers: $*" >&2
+}
+
+check_numbers() {
+	local name=$1 number
+	shift
+	for number in "$@"; do
+		case $number in
+		'' | *[!0-9]*)
+			say "$name: '$number' is not a whole number"
+			exit 6
+			;;
+		esac
+	done
+}
+
+missing() {
+	command -v mpicc.openmpi >/dev/null || echo libopenmpi-dev
+	command -v mpirun.openmpi >/dev/null || echo openmpi-bin
+	command -v mpicc.mpich >/dev/null || echo libmpich-dev
+	command -v mpirun.mpich >/dev/null || echo mpich
+	command -v c++ >/dev/null || echo g++
+	[ -e /usr/include/gloo/allreduce.h ] || echo libgloo-dev
+}
+
+# Install what is missing, as root or by sudo, and say so first.
+set_up() {
+	local list as=''
+	list=$(missing | tr '\n' ' ')
+	[ -n "$list" ] && [ -z "${NO_DEPS:-}" ] || return 0
+	command -v apt-get >/dev/null || return 0
+	if [ "$(id -u)" != 0 ]; then
+		as='sudo '
+		{ command -v sudo >/dev/null &&
+			{ [ -t 0 ] || sudo -n true 2>/dev/null; }; } || return 0
+	fi
+	say "packages are missing; this will run:"
+	say "    ${as}apt-get install -y --no-install-recommends $list"
+	say "(NO_DEPS=1 turns this off.)"
+	# shellcheck disable=SC2086
+	${as}env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+		--no-install-recommends $list >/dev/null
+}
+
+# newer TARGET SOURCE...: the target has to be made.
+must_make() {
+	local target=$1 source
+	shift
+	for source in "$@"; do
+		[ "$target" -nt "$source" ] || return 0
+	done
+	return 1
+}
+
+build_peer() {
+	local program=$out/$1
+	case $1 in
+	openmpi | mpich)
+		must_make "$program" "$here/mpi.c" "$here/measure.h" ||
+			return 0
+		"mpicc.$1" -O2 "$here/mpi.c" -o "$program"
+		;;
+	gloo)
+		must_make "$program" "$here/gloo.cc" "$here/measure.h" ||
+			return 0
+		c++ -O2 -std=c++14 "$here/gloo.cc" -lgloo -pthread \
+			-o "$program"
+		;;
+	*)
+		echo "there is no such peer"
+		return 1
+		;;
+	esac
+}
+
+open_mpi() {
+	local n=$1 options=(--oversubscribe)
+	shift
+	[ "$(id -u)" != 0 ] || options+=(--allow-run-as-root)
+	# shellcheck disable=SC2086
+	timeout -k 5 600 mpirun.openmpi "${options[@]}" "$@" -n "$n" \
+		"$out/openmpi" "$duration" "$touch" $sizes
+}
+
+# measure PEER RANKS: lines "BYTES MICROSECONDS" on standard output.
+measure() {
+	local store status
+	case $1 in
+	openmpi) open_mpi "$2" ;;
+	openmpi-ucx)
+		open_mpi "$2" --mca pml ucx --mca opal_common_ucx_tls any \
+			--mca opal_common_ucx_devices any
+		;;
+	mpich)
+		# shellcheck disable=SC2086
+		timeout -k 5 600 mpirun.mpich -n "$2" "$out/mpich" \
+			"$duration" "$touch" $sizes
+		;;
+	gloo)
+		store=$out/store
+		rm -rf "$store" && mkdir "$store" || return
+		# shellcheck disable=SC2086
+		timeout -k 5 600 "$build/wreath" run --no-prefix -n "$2" \
+			"$out/gloo" "$store" "$duration" "$touch" $sizes
+		status=$?
+		rm -rf "$store"
+		return $status
+		;;
+	esac
+}
+
+# As measure, with the algorithm behind.
+measure_wreath() {
+	local options=(-q --place out --seconds "$duration" --csv -)
+	[ "$touch" = 0 ] || options+=(--touch)
+	timeout -k 5 600 "$build/wreath" perf all_reduce -g "$1" \
+		"${options[@]}" --buffers "${BUFFERS:-alloc}" \
+		--sizes "$(echo "$sizes" | tr -s ' ' ,)" >"$out/wreath.csv" ||
+		return
+	awk -F, 'NR > 1 { print $5, $11, $4 }' "$out/wreath.csv"
+}
+
+last_words() {
+	grep -v '^[[:space:]]*$' "$1" | tail -n 1 | cut -c 1-200
+}
+
+# One measurement of one library; a peer that fails is left out from then on.
+take() {
+	local peer=$1 n=$2 round=$3 lines line
+	if [ "$peer" = wreath ]; then
+		lines=$(measure_wreath "$n" 2>"$out/log") || {
+			say "wreath fails with $n ranks: $(last_words \
+				"$out/log")"
+			exit 1
+		}
+	else
+		case $left_out in *" $peer/$n "*) return ;; esac
+		lines=$(measure "$peer" "$n" 2>"$out/log") || {
+			say "$peer fails with $n ranks, and is left out there:" \
+				"$(last_words "$out/log")"
+			left_out="$left_out$peer/$n "
+			return
+		}
+	fi
+	while read -r line; do
+		echo "$peer $n $round $line"
+	done <<<"$lines" >>"$out/raw"
+}
+
+# shellcheck disable=SC2086
+{
+	check_numbers RANKS $ranks
+	check_numbers SIZES $sizes
+	check_numbers ROUNDS $rounds
+}
+mkdir -p "$out" || exit 1
+set_up
+left_out=' '
+ready=
+for peer in $peers; do
+	if build_peer "${peer%-ucx}" >"$out/log" 2>&1; then
+		ready="$ready $peer"
+	else
+		say "$peer cannot be built, and is left out:" \
+			"$(last_words "$out/log")"
+	fi
+done
+[ -n "$ready" ] || { say "there is no peer to compare with"; exit 77; }
+
+: >"$out/raw"
+for round in $(seq "$rounds"); do
+	for n in $ranks; do
+		for peer in $ready wreath; do
+			[ ! -t 2 ] || printf '\r\033[K%s' \
+				"round $round: $peer, $n ranks ..." >&2
+			take "$peer" "$n" "$round"
+		done
+	done
+done
+[ ! -t 2 ] || printf '\r\033[K' >&2
+
+echo "all_reduce, float32 sum, out of place, $rounds rounds of $duration s;" \
+	"medians in us"
+[ "$touch" = 0 ] || echo "the input is written before each operation"
+echo
+awk -v json="$build/bench-peers.json" -f "$here/compare.awk" "$out/raw"

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Results as JSON and CSV, a record for each half of a row. */
+#include "bench/perf.h"
+
+/*
+ * One number of a JSON object or a CSV line.  Four significant digits are more
+ * than a measurement has; ours are never infinite.
+ */
+static void put_number(FILE *to, double value)
+{
+	fprintf(to, "%.6g", value);
+}
+
+static void put_times(FILE *to, const struct perf_times *us)
+{
+	fprintf(to, "{\"min\": ");
+	put_number(to, us->min);
+	fprintf(to, ", \"avg\": ");
+	put_number(to, us->avg);
+	fprintf(to, ", \"p50\": ");
+	put_number(to, us->p50);
+	fprintf(to, ", \"p99\": ");
+	put_number(to, us->p99);
+	fprintf(to, ", \"max\": ");
+	put_number(to, us->max);
+	fprintf(to, "}");
+}
+
+static void put_result(const struct perf_report *report,
+		       const struct perf_result *result, FILE *to)
+{
+	fprintf(to, "    {\"algo\": \"%s\", \"bytes\": %llu, \"count\": %llu, "
+		    "\"type\": \"%s\", \"op\": \"%s\", \"in_place\": %s,\n"
+		    "     \"time_us\": ",
+		perf_result_algo(result), (unsigned long long)result->bytes,
+		(unsigned long long)result->count,
+		perf_types[result->type].name, perf_op_names[result->op],
+		result->in_place ? "true" : "false");
+	put_times(to, &result->us);
+	fprintf(to, ", \"iters\": %lld,\n     \"algbw_gbs\": ",
+		(long long)result->n_iters);
+	put_number(to, perf_algbw(result));
+	fprintf(to, ", \"busbw_gbs\": ");
+	put_number(to, perf_busbw(result, report->n_ranks));
+	if (result->is_checked)
+		fprintf(to, ", \"wrong\": %lld}",
+			(long long)result->check.wrong);
+	else
+		fprintf(to, ", \"wrong\": null}");
+}
+
+static void put_places(const struct perf_report *report, FILE *to)
+{
+	int i;
+
+	fprintf(to, "  \"devices\": [");
+	for (i = 0; i < report->n_places; i++) {
+		const struct perf_place *place = &report->places[i];
+
+		fprintf(to, "%s\n    {\"rank\": %d, \"pid\": %d, \"host\": ",
+			i ? "," : "", place->rank, place->pid);
+		bench_json_string(to, place->host);
+		fprintf(to, ", \"device\": ");
+		bench_json_string(to, place->device);
+		fprintf(to, "}");
+	}
+	fprintf(to, "%s],\n", report->n_places ? "\n  " : "");
+}
+
+void perf_write_json(const struct perf_report *report, FILE *to)
+{
+	static const char *const buffers[] = {"alloc", "malloc", "register"};
+	size_t i;
+
+	fprintf(to, "{\n  \"version\": \"%s\",\n"
+		    "  \"collective\": \"all_reduce\",\n  \"ranks\": %d,\n"
+		    "  \"buffers\": \"%s\",\n  \"touch\": %s,\n"
+		    "  \"interrupted\": %s,\n  \"error\": ",
+		bench_version(), report->n_ranks,
+		buffers[report->options->buffers],
+		report->options->touch ? "true" : "false",
+		report->is_interrupted ? "true" : "false");
+	if (report->error[0])
+		bench_json_string(to, report->error);
+	else
+		fprintf(to, "null");
+	fprintf(to, ",\n");
+	put_places(report, to);
+	fprintf(to, "  \"results\": [");
+	for (i = 0; i < report->n_results; i++) {
+		fprintf(to, "%s\n", i ? "," : "");
+		put_result(report, &report->results[i], to);
+	}
+	fprintf(to, "%s]\n}\n", report->n_results ? "\n  " : "");
+}
+
+void perf_write_csv(const struct perf_report *report, FILE *to)
+{
+	size_t i;
+
+	fprintf(to, "version,collective,ranks,algo,bytes,count,type,op,"
+		    "in_place,min_us,avg_us,p50_us,p99_us,max_us,iters,"
+		    "algbw_gbs,busbw_gbs,wrong\n");
+	for (i = 0; i < report->n_results; i++) {
+		const struct perf_result *result = &report->results[i];
+
+		fprintf(to, "%s,all_reduce,%d,%s,%llu,%llu,%s,%s,%d,"
+			    "%.6g,%.6g,%.6g,%.6g,%.6g,%lld,%.6g,%.6g,",
+			bench_version(), report->n_ranks,
+			perf_result_algo(result),
+			(unsigned long long)result->bytes,
+			(unsigned long long)result->count,
+			perf_types[result->type].name,
+			perf_op_names[result->op], result->in_place,
+			result->us.min, result->us.avg, result->us.p50,
+			result->us.p99, result->us.max,
+			(long long)result->n_iters, perf_algbw(result),
+			perf_busbw(result, report->n_ranks));
+		if (result->is_checked)
+			fprintf(to, "%lld", (long long)result->check.wrong);
+		fprintf(to, "\n");
+	}
+}

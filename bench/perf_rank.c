@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* A rank of `wreath perf`: joins, and goes through sizes, types, operations. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/perf.h"
+#include "sched/sched.h"
+#include "topo/topo.h"
+
+struct sweep {
+	const struct perf_job *job;
+	const struct perf_options *options;
+	struct perf_team team;
+	struct perf_cell cell;
+	void *memory[2]; /* of send and recv */
+	size_t bytes;	 /* of each */
+	int algo;
+};
+
+static void emit(struct sweep *sweep, enum perf_event_kind kind,
+		 const struct perf_result *result)
+{
+	struct perf_event event = {.kind = kind};
+
+	if (sweep->team.rank)
+		return;
+	event.result = *result;
+	perf_emit(&sweep->job->sink, &event);
+}
+
+/*
+ * Both buffers with room to start anywhere in their first page.  They are made
+ * once a communicator, of the size of the largest vector.
+ */
+static int buffers_new(struct sweep *sweep)
+{
+	const struct perf_options *options = sweep->options;
+	int error = 0;
+	int i;
+
+	sweep->bytes = options->max_bytes + options->unalign + 64;
+	for (i = options->halves == PERF_IN; i < 2 && !error; i++) {
+		void **memory = &sweep->memory[i];
+
+		if (options->buffers == PERF_ALLOC) {
+			error = wreath_mem_alloc(sweep->bytes, memory);
+			continue;
+		}
+		if (posix_memalign(memory, 4096, sweep->bytes)) {
+			*memory = NULL;
+			return base_error(WREATH_ENOMEM, "no memory for a "
+					  "buffer of %zu bytes; lower -e",
+					  sweep->bytes);
+		}
+		if (options->buffers == PERF_REGISTER)
+			error = wreath_mem_register(*memory, sweep->bytes);
+	}
+	if (error)
+		return error;
+	if (sweep->memory[0])
+		sweep->cell.send = (char *)sweep->memory[0] + options->unalign;
+	sweep->cell.recv = (char *)sweep->memory[1] + options->unalign;
+	return 0;
+}
+
+static void buffers_free(struct sweep *sweep)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		void *memory = sweep->memory[i];
+
+		sweep->memory[i] = NULL;
+		if (sweep->options->buffers == PERF_ALLOC) {
+			wreath_mem_free(memory);
+			continue;
+		}
+		if (memory && sweep->options->buffers == PERF_REGISTER)
+			wreath_mem_deregister(memory);
+		free(memory);
+	}
+}
+
+/* Where every rank runs, for the table's head. */
+static bool introduce(struct sweep *sweep)
+{
+	struct perf_place *all;
+	struct perf_place mine = {.rank = sweep->team.rank,
+				  .pid = (int)getpid()};
+	const char *device = wreath_comm_device(sweep->cell.comm);
+	int r;
+
+	_Static_assert(sizeof(mine) <= PERF_RECORD_MAX, "a record has room");
+	gethostname(mine.host, sizeof(mine.host) - 1);
+	snprintf(mine.device, sizeof(mine.device), "%s",
+		 device ? device : "unknown");
+	all = calloc((size_t)sweep->team.n_ranks, sizeof(*all));
+	if (!all || !perf_team_gather(&sweep->team, &mine, sizeof(mine), all)) {
+		free(all);
+		return false;
+	}
+	for (r = 0; !sweep->team.rank && r < sweep->team.n_ranks; r++) {
+		struct perf_event event = {.kind = PERF_PLACE};
+
+		event.place = all[r];
+		perf_emit(&sweep->job->sink, &event);
+	}
+	free(all);
+	return true;
+}
+
+/* One row of the table: both halves of it. */
+static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
+{
+	enum perf_outcome outcome = PERF_DONE;
+	int half;
+
+	for (half = 0; half < 2 && outcome == PERF_DONE; half++) {
+		if (sweep->options->halves == (half ? PERF_OUT : PERF_IN))
+			continue;
+		result->in_place = half;
+		sweep->cell.in_place = half;
+		sweep->cell.count = result->count;
+		emit(sweep, PERF_BEGIN, result);
+		outcome = perf_measure(&sweep->cell, result);
+		if (outcome == PERF_DONE)
+			emit(sweep, PERF_RESULT, result);
+	}
+	return outcome;
+}
+
+static int algo_used(const struct sweep *sweep, uint64_t bytes)
+{
+	const char *name = perf_algo_names[sweep->algo];
+	int i;
+
+	if (strcmp(name, "auto"))
+		return sweep->algo;
+	name = sched_algo_name(sched_choose(
+		SCHED_ALL_REDUCE, sweep->team.n_ranks, bytes,
+		sweep->team.n_ranks > topo_n_cores()));
+	for (i = 0; perf_algo_names[i]; i++) {
+		if (name && !strcmp(perf_algo_names[i], name))
+			return i;
+	}
+	return sweep->algo;
+}
+
+/* All sizes of one type and operation. */
+static enum perf_outcome sizes(struct sweep *sweep, enum wreath_type type,
+			       enum wreath_op op)
+{
+	enum perf_outcome outcome = PERF_DONE;
+	size_t size = wreath_type_size(type);
+	struct perf_pattern *pattern;
+	uint64_t bytes = 0;
+	int i;
+
+	pattern = perf_pattern_new(type, op, sweep->team.rank,
+				   sweep->team.n_ranks);
+	if (!pattern) {
+		perf_team_fail(&sweep->team, WREATH_ENOMEM,
+			       "no memory for the pattern");
+		return PERF_BROKEN;
+	}
+	sweep->cell.pattern = pattern;
+	sweep->cell.type = type;
+	sweep->cell.op = op;
+	for (i = 0; outcome == PERF_DONE &&
+		    perf_next_size(sweep->options, i, &bytes); i++) {
+		struct perf_result result = {.algo = sweep->algo,
+					     .type = type, .op = op};
+
+		result.count = bytes / size;
+		result.bytes = result.count * size;
+		result.used = algo_used(sweep, result.bytes);
+		/* Less than an element is no vector; nothing at all is one. */
+		if (result.count || !bytes)
+			outcome = row(sweep, &result);
+	}
+	perf_pattern_free(pattern);
+	return outcome;
+}
+
+static enum perf_outcome types_and_ops(struct sweep *sweep)
+{
+	enum perf_outcome outcome = PERF_DONE;
+	int type, op;
+
+	for (type = 0; type < WREATH_N_TYPES; type++) {
+		for (op = 0; op < WREATH_N_OPS; op++) {
+			if (!sweep->options->types[type] ||
+			    !sweep->options->ops[op])
+				continue;
+			if (outcome == PERF_DONE)
+				outcome = sizes(sweep, (enum wreath_type)type,
+						(enum wreath_op)op);
+		}
+	}
+	return outcome;
+}
+
+static bool is_wanted(const struct sweep *sweep, int64_t cycle)
+{
+	return !sweep->options->n_cycles || cycle < sweep->options->n_cycles;
+}
+
+static enum perf_outcome sweep_comm(struct sweep *sweep)
+{
+	struct perf_result key = {.algo = sweep->algo, .used = sweep->algo};
+	enum perf_outcome outcome;
+	int64_t cycle;
+	int error;
+
+	sweep->cell.samples = calloc(PERF_SAMPLES, sizeof(double));
+	sweep->cell.checks = calloc((size_t)sweep->team.n_ranks,
+				    sizeof(*sweep->cell.checks));
+	error = buffers_new(sweep);
+	if (!error && (!sweep->cell.samples || !sweep->cell.checks))
+		error = base_error(WREATH_ENOMEM, "no memory for samples");
+	if (!error && sweep->options->stream)
+		error = wreath_stream_create(&sweep->cell.stream);
+	if (error) {
+		perf_team_fail(&sweep->team, error, wreath_error_text());
+		outcome = PERF_BROKEN;
+	} else {
+		outcome = introduce(sweep) ? PERF_DONE : PERF_BROKEN;
+	}
+	if (outcome == PERF_DONE)
+		emit(sweep, PERF_ALGO, &key);
+	for (cycle = 0; outcome == PERF_DONE && is_wanted(sweep, cycle);
+	     cycle++)
+		outcome = types_and_ops(sweep);
+	wreath_stream_destroy(sweep->cell.stream);
+	sweep->cell.stream = NULL;
+	free(sweep->cell.samples);
+	free(sweep->cell.checks);
+	return outcome;
+}
+
+/* A communicator, all that is measured with it, and its end. */
+static enum perf_outcome sweep_algo(struct sweep *sweep)
+{
+	enum perf_outcome outcome;
+	struct wreath_comm *comm;
+	int error;
+
+	if (sweep->job->rank < 0)
+		error = wreath_comm_init_env(&comm);
+	else
+		error = wreath_comm_init(&sweep->team.page->id,
+					 sweep->team.rank,
+					 sweep->team.n_ranks, &comm);
+	if (error) {
+		perf_team_fail(&sweep->team, error, wreath_error_text());
+		return PERF_BROKEN;
+	}
+	sweep->cell.comm = comm;
+	if (sweep->job->rank < 0) {
+		sweep->team.comm = comm;
+		sweep->team.rank = wreath_comm_rank(comm);
+		sweep->team.n_ranks = wreath_comm_size(comm);
+	}
+	outcome = sweep_comm(sweep);
+	/* After a failure there is nothing to say goodbye to: end at once. */
+	if (outcome == PERF_BROKEN) {
+		wreath_comm_abort(comm);
+		wreath_comm_destroy(comm);
+		buffers_free(sweep);
+		return outcome;
+	}
+	error = wreath_comm_destroy(comm);
+	buffers_free(sweep);
+	if (error) {
+		perf_team_fail(&sweep->team, error, wreath_error_text());
+		return PERF_BROKEN;
+	}
+	return outcome;
+}
+
+/* One rank of a process sets it, and the others wait until it has. */
+static bool set_algo(struct sweep *sweep, bool is_first)
+{
+	const char *name = perf_algo_names[sweep->algo];
+
+	if (sweep->job->rank >= 0 && !perf_team_barrier(&sweep->team))
+		return false;
+	/* What --algo does not say, the environment may. */
+	if (is_first && (sweep->options->n_algos > 1 || strcmp(name, "auto")))
+		setenv("WREATH_ALGO", name, 1);
+	return sweep->job->rank < 0 || perf_team_barrier(&sweep->team);
+}
+
+int perf_rank(const struct perf_job *job)
+{
+	const struct perf_options *options = job->options;
+	struct sweep sweep = {.job = job, .options = options};
+	enum perf_outcome outcome = PERF_DONE;
+	int i;
+
+	sweep.team.page = job->page;
+	sweep.team.rank = job->rank < 0 ? 0 : job->rank;
+	sweep.team.n_ranks = (int)(options->n_procs * options->n_threads);
+	sweep.cell.options = options;
+	sweep.cell.team = &sweep.team;
+	for (i = 0; i < options->n_algos && outcome == PERF_DONE; i++) {
+		sweep.algo = options->algos[i];
+		if (!set_algo(&sweep, job->rank < 0 ||
+			      job->rank % options->n_threads == 0))
+			outcome = PERF_BROKEN;
+		if (outcome == PERF_DONE)
+			outcome = sweep_algo(&sweep);
+	}
+	return outcome == PERF_BROKEN ? BENCH_WREATH : BENCH_OK;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * comm: the functions of wreath.h, and what joins the rooms below to them.
+ *
+ * A communicator runs one operation at a time.  Operations take a ticket when
+ * they are called, blocking or on a stream, and run in the order of their
+ * tickets, so that the order of calls is the order on every rank.
+ */
+#ifndef COMM_INNER_H
+#define COMM_INNER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "boot/boot.h"
+#include "exec/exec.h"
+#include "net/net.h"
+#include "sched/sched.h"
+#include "wreath.h"
+
+#define COMM_MAGIC 0x77726561746821ull
+#define COMM_N_PLANS SCHED_N_ALGOS
+
+/* What ranks tell each other when they meet. */
+struct comm_info {
+	uint64_t host_id;
+	uint32_t version;
+	int32_t n_cores;
+	int32_t algo, arrival, channels, slots;
+	int64_t slot_bytes;
+};
+
+struct wreath_comm {
+	uint64_t magic;
+	int rank, n_ranks;
+	bool crowded, all_local, is_final;
+	struct base_env env;
+	struct boot *boot;
+	struct net *net;
+	struct comm_info *infos;	/* [n_ranks] */
+	char (*names)[128];		/* [n_ranks] */
+	struct exec_guard guard;
+	struct {
+		struct sched *sched;
+		struct exec_plan *plan;
+	} plans[COMM_N_PLANS];
+	_Atomic uint64_t next_ticket;	/* of the next call */
+	_Atomic uint64_t turn;		/* the ticket that may run */
+	_Atomic bool aborted;
+	_Atomic int error;		/* what broke it, or 0 */
+	pthread_mutex_t error_lock;	/* of @error_text */
+	char error_text[2048];
+};
+
+/* One call, as it waits in a stream. */
+struct comm_op {
+	struct wreath_comm *comm;
+	uint64_t ticket;
+	const void *send;
+	void *recv;
+	size_t count;
+	enum wreath_type type;
+	enum wreath_op op;
+};
+
+static inline bool comm_is_valid(const struct wreath_comm *comm)
+{
+	return comm && comm->magic == COMM_MAGIC;
+}
+int comm_check(const struct wreath_comm *comm, const char *function);
+
+/* Take the next ticket, wait for its turn, run; the error is kept. */
+uint64_t comm_ticket(struct wreath_comm *comm);
+int comm_run(const struct comm_op *op);
+
+/* Wait until every ticket given out has run, up to the deadline. */
+int comm_drain(struct wreath_comm *comm);
+
+/* The communicator is broken: keep the error, tell every rank. */
+int comm_fail(struct wreath_comm *comm, int error);
+/* 0, or what broke it, with the text of the calling thread set. */
+int comm_error_told(struct wreath_comm *comm);
+static inline int comm_error(struct wreath_comm *comm)
+{
+	/* Pairs with the release in init.c: the text is there. */
+	return base_likely(!atomic_load_explicit(&comm->error,
+						 memory_order_acquire))
+		       ? 0 : comm_error_told(comm);
+}
+
+/* plans.c: the plan of @algo, connected; made at first use. */
+int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+		  const struct net_sign *sign);
+static inline int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
+			    const struct net_sign *sign)
+{
+	return base_likely(comm->plans[algo].plan != NULL)
+		       ? 0 : comm_plan_new(comm, algo, sign);
+}
+void comm_plans_free(struct wreath_comm *comm);
+
+/* Queue @op; WREATH_EAGAIN when the queue is full. */
+int comm_stream_put(struct wreath_stream *stream, struct comm_op *op);
+
+#endif

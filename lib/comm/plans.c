@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "comm/inner.h"
+
+static bool is_needed(const bool *needed, int n_channels, int peer)
+{
+	int c;
+
+	for (c = 0; c < n_channels; c++)
+		if (needed[peer * NET_CHANNELS_MAX + c])
+			return true;
+	return false;
+}
+
+/* The connections that @sched needs and that are not there. */
+static int find_missing(const struct wreath_comm *comm,
+			const struct sched *sched, bool *needed)
+{
+	uint32_t i, j, k;
+	int n = 0;
+
+	for (i = 0; i < sched->n_lanes; i++) {
+		const struct sched_lane *lane = &sched->lanes[i];
+
+		for (j = lane->step; j < lane->step + lane->n_steps; j++) {
+			const struct sched_step *step = &sched->steps[j];
+			uint32_t out = step->n_send
+					       ? sched->lanes[step->send_lane]
+							 .channel
+					       : 0;
+
+			for (k = 0; k < step->n_recv; k++)
+				needed[sched->peers[step->recv + k] *
+					       NET_CHANNELS_MAX +
+				       lane->channel] = true;
+			for (k = 0; k < step->n_send; k++)
+				needed[sched->peers[step->send + k] *
+					       NET_CHANNELS_MAX + out] = true;
+		}
+	}
+	for (i = 0; i < (uint32_t)comm->n_ranks * NET_CHANNELS_MAX; i++) {
+		needed[i] &= !comm->net->conns[i];
+		n += needed[i];
+	}
+	return n;
+}
+
+/*
+ * Every rank that connects has the same call before it, or they disagree; to
+ * see that here saves them from waiting for records that never come.
+ */
+static int compare_intents(struct wreath_comm *comm,
+			   const struct net_sign *sign)
+{
+	struct net_sign *all =
+		base_alloc((size_t)comm->n_ranks, sizeof(*all));
+	char a[128], b[128];
+	int err, i;
+
+	if (!all)
+		return WREATH_ENOMEM;
+	err = boot_all_gather(comm->boot, sign, sizeof(*sign), all);
+	for (i = 0; i < comm->n_ranks && !err; i++) {
+		if (!memcmp(&all[i], sign, sizeof(*sign)))
+			continue;
+		exec_sign_text(sign, a, sizeof(a));
+		exec_sign_text(&all[i], b, sizeof(b));
+		err = base_error(WREATH_EMISMATCH,
+				 "operation %llu is %s on %s, but operation "
+				 "%llu is %s on %s; every rank must make the "
+				 "same calls in the same order",
+				 (unsigned long long)sign->seq, a,
+				 comm->names[comm->rank],
+				 (unsigned long long)all[i].seq, b,
+				 comm->names[i]);
+	}
+	base_free(all);
+	return err;
+}
+
+static int offer(struct wreath_comm *comm, const bool *needed, int peer)
+{
+	struct net_record records[NET_CHANNELS_MAX];
+	uint64_t host = comm->infos[comm->rank].host_id;
+	bool local = comm->infos[peer].host_id == host;
+	int n = comm->net->n_channels;
+	int c, err;
+
+	memset(records, 0, sizeof(records));
+	for (c = 0; c < n; c++) {
+		if (!needed[peer * NET_CHANNELS_MAX + c])
+			continue;
+		err = net_conn_new(comm->net, peer, c, local, &records[c]);
+		if (err)
+			return err;
+	}
+	return boot_send(comm->boot, peer, records,
+			 (size_t)n * sizeof(*records));
+}
+
+static int accept_offer(struct wreath_comm *comm, const bool *needed, int peer)
+{
+	struct net_record records[NET_CHANNELS_MAX];
+	int n = comm->net->n_channels;
+	int c, err;
+
+	err = boot_recv(comm->boot, peer, records,
+			(size_t)n * sizeof(*records));
+	for (c = 0; c < n && !err; c++)
+		if (needed[peer * NET_CHANNELS_MAX + c])
+			err = net_conn_ready(comm->net, peer, c, &records[c]);
+	return err;
+}
+
+static int connect_missing(struct wreath_comm *comm, const bool *needed,
+			   const struct net_sign *sign)
+{
+	int n_channels = comm->net->n_channels;
+	char done[SCHED_RANKS_MAX];
+	int err = compare_intents(comm, sign);
+	int i;
+
+	for (i = 0; i < comm->n_ranks && !err; i++)
+		if (is_needed(needed, n_channels, i))
+			err = offer(comm, needed, i);
+	for (i = 0; i < comm->n_ranks && !err; i++)
+		if (is_needed(needed, n_channels, i))
+			err = accept_offer(comm, needed, i);
+	if (err)
+		return err;
+	/* No message before the peer's queue pair can take it. */
+	return boot_all_gather(comm->boot, "", 1, done);
+}
+
+static int connect_for(struct wreath_comm *comm, const struct sched *sched,
+		       const struct net_sign *sign)
+{
+	size_t n = (size_t)comm->n_ranks * NET_CHANNELS_MAX;
+	bool *needed = base_alloc(n, sizeof(*needed));
+	int err = 0;
+
+	if (!needed)
+		return WREATH_ENOMEM;
+	net_sign_post(comm->net, sign);
+	if (find_missing(comm, sched, needed))
+		err = connect_missing(comm, needed, sign);
+	base_free(needed);
+	return err;
+}
+
+int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+		  const struct net_sign *sign)
+{
+	struct sched_shape shape = {
+		.collective = SCHED_ALL_REDUCE,
+		.algo = algo,
+		.n_ranks = comm->n_ranks,
+		.n_channels = comm->net->n_channels,
+	};
+	struct sched *sched;
+	int err;
+
+	err = sched_make(&shape, comm->rank, &sched);
+	if (err)
+		return err;
+	err = connect_for(comm, sched, sign);
+	if (!err)
+		err = exec_plan_new(comm->net, sched, &comm->guard,
+				    &comm->plans[algo].plan);
+	if (err) {
+		sched_free(sched);
+		return err;
+	}
+	comm->plans[algo].sched = sched;
+	return 0;
+}
+
+void comm_plans_free(struct wreath_comm *comm)
+{
+	size_t i;
+
+	for (i = 0; i < COMM_N_PLANS; i++) {
+		exec_plan_free(comm->plans[i].plan);
+		sched_free(comm->plans[i].sched);
+	}
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec: runs a schedule.
+ *
+ * A plan is a schedule with its connections put in.  Running it moves the
+ * bytes of one operation, in the calling thread: every lane of the schedule
+ * works off its steps, pass after pass, as far as messages and credit allow,
+ * and when no lane can go on the thread waits: it spins, yields, and when long
+ * idle sleeps.  Every wait ends by the deadline.
+ *
+ * This room must never know sockets or the public API.  A plan is used by one
+ * thread at a time.
+ */
+#ifndef EXEC_H
+#define EXEC_H
+
+#include "mem/mem.h"
+#include "net/net.h"
+#include "sched/sched.h"
+
+struct exec_plan;
+
+/* What ends a wait. */
+struct exec_guard {
+	int64_t timeout_ms; /* without any progress */
+	int n_spins;	    /* pauses before the first yield */
+	/* Has the communicator failed or been aborted?  0 or the error, with
+	 * the text set.  Called about once a millisecond of waiting. */
+	int (*stopped)(void *arg);
+	/* Has @peer, for which we wait, left in peace?  0 or the error. */
+	int (*left)(void *arg, int peer);
+	void *arg;
+};
+
+struct exec_args {
+	const void *send;
+	void *recv;
+	size_t count;
+	size_t elem_bytes;
+	reduce_fn *fold;
+	unsigned int divisor; /* of the result; 0: none */
+	struct net_sign sign;
+};
+
+/*
+ * Compile.  @sched stays the caller's and must outlive the plan; every
+ * connection it needs is there.  WREATH_ENOMEM, WREATH_EUNSUP (fan-in beyond
+ * what one fold takes).
+ */
+int exec_plan_new(struct net *net, const struct sched *sched,
+		  const struct exec_guard *guard, struct exec_plan **out);
+void exec_plan_free(struct exec_plan *plan);
+
+/*
+ * Run one operation.  0, or the error that broke the communicator: after one,
+ * no plan of it may run again.
+ */
+int exec_run(struct exec_plan *plan, const struct exec_args *args);
+
+/* "all_reduce(count 4, float32, sum) by ring", for messages. */
+void exec_sign_text(const struct net_sign *sign, char *out, size_t size);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "exec/inner.h"
+
+/*
+ * Steps of small messages: data and arrival word share lines of 64 bytes, so
+ * that one message is one inline WRITE and one line that changes hands.
+ */
+
+static int have_lines(struct exec_plan *plan, struct exec_lane *lane,
+		      const struct exec_step *step, size_t n_lines)
+{
+	size_t i;
+	uint32_t r;
+
+	for (r = lane->n_arrived; r < step->n_recv; r++) {
+		const struct net_lane *end = step->recv[r];
+
+		for (i = 0; i < n_lines; i++) {
+			switch (net_line_arrived(end, i, plan->signature)) {
+			case NET_ARRIVED:
+				continue;
+			case NET_MISMATCH:
+				return exec_mismatch(plan, end);
+			case NET_NONE:
+				lane->waits_for = end;
+				lane->n_arrived = r;
+				return 0;
+			}
+		}
+	}
+	for (r = 0; r < step->n_send; r++) {
+		if (net_can_send(step->send[r], NET_LINE_SLOTS))
+			continue;
+		lane->waits_for = step->send[r];
+		return 0;
+	}
+	return 1;
+}
+
+/* Fold line by line: the payload of a message is not contiguous. */
+static void fold_lines(const struct exec_plan *plan,
+		       const struct exec_step *step, const char *own,
+		       size_t bytes, char *out)
+{
+	const struct exec_args *args = plan->args;
+	const void *src[REDUCE_MAX];
+	void *dst[1];
+	struct reduce_args fold = {
+		.dst = dst,
+		.n_dst = 1,
+		.src = src,
+		.divisor = (step->flags & SCHED_STORE) &&
+					   !(step->flags & SCHED_RECV_FINAL)
+				   ? args->divisor : 0,
+	};
+	size_t at, i;
+
+	for (at = 0, i = 0; at < bytes; at += NET_LINE_DATA, i++) {
+		uint32_t n = 0;
+		uint32_t r;
+
+		for (r = 0; r < step->n_recv; r++) {
+			if (step->local && r == step->local_at)
+				src[n++] = own + at;
+			src[n++] = net_lines(step->recv[r]) + i * BASE_LINE;
+		}
+		if (step->local && step->local_at >= step->n_recv)
+			src[n++] = own + at;
+		dst[0] = out + at;
+		fold.n_src = (int)n;
+		fold.count = base_min_size(NET_LINE_DATA, bytes - at) /
+			     args->elem_bytes;
+		args->fold(&fold);
+	}
+}
+
+static int send_lines(struct exec_plan *plan,
+		      const struct exec_step *step, const char *from,
+		      size_t bytes, size_t n_lines)
+{
+	/* Not the stack's: what travels behind a short payload is ours. */
+	char *lines = plan->lines;
+	size_t at, i;
+	uint32_t s;
+	int err;
+
+	for (at = 0, i = 0; at < bytes; at += NET_LINE_DATA, i++) {
+		size_t n = base_min_size(NET_LINE_DATA, bytes - at);
+
+		memcpy(lines + i * BASE_LINE, from + at, n);
+	}
+	for (s = 0; s < step->n_send; s++) {
+		struct net_lane *end = step->send[s];
+		uint64_t word = net_word(end->n_sent + 1, plan->signature);
+
+		for (i = 0; i < n_lines; i++)
+			memcpy(lines + i * BASE_LINE + NET_LINE_DATA, &word,
+			       sizeof(word));
+		err = net_send_lines(end, lines, n_lines);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane)
+{
+	const struct exec_step *step = &lane->steps[lane->step];
+	const struct exec_args *args = plan->args;
+	char result[EXEC_LINES_BYTES];
+	const char *from;
+	const char *own;
+	size_t offset, bytes, n_lines;
+	char *stored;
+	uint32_t r;
+	int err;
+
+	bytes = exec_chunk(lane, step->chunk, &offset);
+	/* An empty chunk still is a message, to keep both ends in step. */
+	n_lines = bytes ? (bytes + NET_LINE_DATA - 1) / NET_LINE_DATA : 1;
+	err = have_lines(plan, lane, step, n_lines);
+	if (err <= 0)
+		return err;
+	stored = (char *)args->recv + offset;
+	own = (const char *)(step->local == SCHED_OUTPUT ? args->recv
+							 : args->send) +
+	      offset;
+	from = own;
+	if (step->n_recv || args->divisor) {
+		char *out = step->flags & SCHED_STORE ? stored : result;
+
+		fold_lines(plan, step, own, bytes, out);
+		from = out;
+	} else if (step->flags & SCHED_STORE && stored != own) {
+		memcpy(stored, own, bytes);
+	}
+	if (step->n_send) {
+		err = send_lines(plan, step, from, bytes, n_lines);
+		if (err)
+			return err;
+	}
+	for (r = 0; r < step->n_recv; r++) {
+		err = net_consume(step->recv[r], NET_LINE_SLOTS / 2);
+		if (err)
+			return err;
+	}
+	return 1;
+}
+
+static int await_line(struct exec_plan *plan, const struct net_lane *end)
+{
+	struct exec_wait wait;
+
+	exec_wait_reset(&wait);
+	for (;;) {
+		enum net_arrival is_there =
+			net_line_arrived(end, 0, plan->signature);
+		int err;
+
+		if (base_likely(is_there == NET_ARRIVED))
+			return 0;
+		if (is_there == NET_MISMATCH)
+			return exec_mismatch(plan, end);
+		plan->lanes[1].waits_for = end;
+		err = exec_wait(plan, &wait);
+		if (base_unlikely(err))
+			return err;
+	}
+}
+
+static int await_credit(struct exec_plan *plan, const struct net_lane *end)
+{
+	struct exec_wait wait;
+
+	exec_wait_reset(&wait);
+	while (!net_can_send(end, NET_LINE_SLOTS)) {
+		int err;
+
+		plan->lanes[0].waits_for = end;
+		err = exec_wait(plan, &wait);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int send_line(struct exec_plan *plan, const struct exec_step *step)
+{
+	char *line = plan->lines;
+	uint32_t s;
+
+	memcpy(line, plan->args->send, plan->bytes);
+	for (s = 0; s < step->n_send; s++) {
+		struct net_lane *end = step->send[s];
+		uint64_t word = net_word(end->n_sent + 1, plan->signature);
+		int err = await_credit(plan, end);
+
+		if (base_unlikely(err))
+			return err;
+		memcpy(line + NET_LINE_DATA, &word, sizeof(word));
+		err = net_send_lines(end, line, 1);
+		if (base_unlikely(err))
+			return err;
+	}
+	return 0;
+}
+
+int exec_run_line(struct exec_plan *plan)
+{
+	const struct exec_step *step = &plan->steps[1];
+	const struct exec_args *args = plan->args;
+	const void *src[REDUCE_MAX];
+	void *dst[1] = {args->recv};
+	struct reduce_args fold;
+	uint32_t n = 0;
+	uint32_t r;
+	int err = send_line(plan, &plan->steps[0]);
+
+	if (base_unlikely(err))
+		return err;
+	for (r = 0; r < step->n_recv; r++) {
+		err = await_line(plan, step->recv[r]);
+		if (base_unlikely(err))
+			return err;
+		if (r == step->local_at)
+			src[n++] = args->send;
+		src[n++] = net_lines(step->recv[r]);
+	}
+	if (r == step->local_at)
+		src[n++] = args->send;
+	fold.dst = dst;
+	fold.n_dst = 1;
+	fold.src = src;
+	fold.n_src = (int)n;
+	fold.count = args->count;
+	fold.divisor = args->divisor;
+	fold.flags = 0;
+	args->fold(&fold);
+	for (r = 0; r < step->n_recv; r++) {
+		err = net_consume(step->recv[r], NET_LINE_SLOTS / 2);
+		if (base_unlikely(err))
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/inner.h"
+
+/* A short mixing of the signature; equal signatures, equal numbers. */
+static uint32_t sign_hash(const struct net_sign *sign)
+{
+	uint64_t mixed = sign->seq * 0x9e3779b97f4a7c15u ^
+			 sign->count * 0xc2b2ae3d27d4eb4fu;
+
+	mixed ^= (uint64_t)sign->type << 8 | (uint64_t)sign->op << 16 |
+		 (uint64_t)sign->algo << 24 | (uint64_t)sign->collective << 32;
+	mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9u;
+	return (uint32_t)(mixed >> 32);
+}
+
+static void enter_pass(const struct exec_plan *plan, struct exec_lane *lane)
+{
+	size_t n_chunks = plan->sched->n_chunks;
+	size_t per;
+
+	lane->start = lane->pass * plan->pass_bytes;
+	lane->bytes =
+		base_min_size(plan->pass_bytes, plan->bytes - lane->start);
+	per = (lane->bytes + n_chunks - 1) / n_chunks;
+	lane->chunk_bytes = base_round_up(per, BASE_LINE);
+}
+
+/*
+ * Cut the vector into passes of about equal size, each of which fits the
+ * slots: n_chunks chunks of whole lines.
+ */
+static void cut(struct exec_plan *plan)
+{
+	size_t n_chunks = plan->sched->n_chunks;
+	size_t most = plan->is_in_place ? plan->bytes
+					: n_chunks * plan->net->slot_bytes;
+	size_t even;
+
+	plan->n_passes = (plan->bytes + most - 1) / most;
+	even = (plan->bytes + plan->n_passes - 1) / plan->n_passes;
+	plan->pass_bytes = base_round_up(even, n_chunks * BASE_LINE);
+	/* Rounding up may have emptied the last pass. */
+	plan->n_passes =
+		(plan->bytes + plan->pass_bytes - 1) / plan->pass_bytes;
+}
+
+/*
+ * Small messages leave more credit untold than the slots' window allows; tell
+ * it before slots are used, or the sender would wait for ever.
+ */
+static int tell_credit(struct exec_plan *plan)
+{
+	uint32_t batch = (uint32_t)plan->net->n_slots / 2;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < plan->n_receives; i++) {
+		struct net_lane *end = plan->receives[i];
+
+		if (end->n_received - end->n_credited < batch)
+			continue;
+		err = net_credit(end);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int grant_places(struct exec_plan *plan)
+{
+	const void *input = plan->may_read_inputs ? plan->args->send : NULL;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < plan->n_grants_to; i++) {
+		err = net_place_grant(plan->grants_to[i], plan->args->recv,
+				      input, plan->bytes, plan->signature);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static bool has_places(struct exec_plan *plan)
+{
+	while (plan->n_places_missing) {
+		struct net_conn *conn =
+			plan->grants_from[plan->n_places_missing - 1];
+
+		if (!net_place_take(conn, plan->signature))
+			return false;
+		plan->n_places_missing--;
+	}
+	return true;
+}
+
+/* Are the step's messages there, its credit, and what it depends on? */
+static int can_run(struct exec_plan *plan, struct exec_lane *lane,
+		   const struct exec_step *step)
+{
+	uint32_t window = (uint32_t)plan->net->n_slots;
+	uint32_t i;
+
+	if (step->after_lane >= 0) {
+		const struct exec_lane *other = &plan->lanes[step->after_lane];
+
+		if (!other->is_done &&
+		    (other->pass < lane->pass ||
+		     (other->pass == lane->pass &&
+		      other->step <= (uint32_t)step->after_step)))
+			return 0;
+	}
+	for (; lane->n_arrived < step->n_recv; lane->n_arrived++) {
+		const struct net_lane *end = step->recv[lane->n_arrived];
+
+		switch (net_arrived(end, plan->signature)) {
+		case NET_ARRIVED:
+			continue;
+		case NET_MISMATCH:
+			return exec_mismatch(plan, end);
+		case NET_NONE:
+			lane->waits_for = end;
+			return 0;
+		}
+	}
+	for (i = 0; i < step->n_send; i++) {
+		if (net_can_send(step->send[i], window))
+			continue;
+		lane->waits_for = step->send[i];
+		return 0;
+	}
+	if ((step->flags & SCHED_SEND_FINAL) && plan->n_places_missing &&
+	    !has_places(plan)) {
+		lane->waits_for =
+			&plan->grants_from[plan->n_places_missing - 1]
+				 ->lanes[0];
+		return 0;
+	}
+	return 1;
+}
+
+static bool goes_to_place(const struct exec_plan *plan,
+			  const struct exec_step *step,
+			  const struct net_lane *end)
+{
+	return plan->uses_places && (step->flags & SCHED_SEND_FINAL) &&
+	       (end->conn->place.kinds & NET_PLACE_OUTPUT);
+}
+
+/* The bytes of a final message are in the output already. */
+static bool came_to_place(const struct exec_plan *plan,
+			  const struct exec_step *step)
+{
+	return plan->uses_places && (step->flags & SCHED_RECV_FINAL) &&
+	       (step->recv[0]->conn->granted & NET_PLACE_OUTPUT);
+}
+
+/* The receivers read the payload where it is. */
+static bool sends_nothing(const struct exec_plan *plan,
+			  const struct exec_step *step)
+{
+	return plan->is_in_place && (step->flags & SCHED_SEND_INPUT);
+}
+
+static const void *payload(const struct exec_plan *plan,
+			   const struct exec_step *step,
+			   const struct net_lane *end, size_t offset)
+{
+	if (plan->is_in_place && (step->flags & SCHED_RECV_INPUT))
+		return end->conn->input_map + offset;
+	return net_payload(end);
+}
+
+static uint32_t sources(const struct exec_plan *plan,
+			const struct exec_step *step, size_t offset,
+			const void **src)
+{
+	const char *own = step->local == SCHED_OUTPUT ? plan->args->recv
+						      : plan->args->send;
+	uint32_t n = 0;
+	uint32_t i;
+
+	if (came_to_place(plan, step)) {
+		src[0] = (const char *)plan->args->recv + offset;
+		return 1;
+	}
+	for (i = 0; i < step->n_recv; i++) {
+		if (step->local && i == step->local_at)
+			src[n++] = own + offset;
+		src[n++] = payload(plan, step, step->recv[i], offset);
+	}
+	if (step->local && step->local_at >= step->n_recv)
+		src[n++] = own + offset;
+	return n;
+}
+
+/* Where the result goes; @all_final: nothing of it goes to a slot. */
+static uint32_t targets(const struct exec_plan *plan,
+			const struct exec_step *step, size_t offset, void **dst,
+			bool *all_final)
+{
+	uint32_t n = 0;
+	uint32_t i;
+
+	*all_final = true;
+	if ((step->flags & SCHED_STORE) && !came_to_place(plan, step))
+		dst[n++] = (char *)plan->args->recv + offset;
+	if (sends_nothing(plan, step))
+		return n;
+	for (i = 0; i < step->n_send; i++) {
+		struct net_lane *end = step->send[i];
+
+		if (goes_to_place(plan, step, end) && end->conn->output_map) {
+			dst[n++] = end->conn->output_map + offset;
+		} else {
+			dst[n++] = net_slot(end);
+			*all_final = false;
+		}
+	}
+	return n;
+}
+
+static int send_and_consume(const struct exec_plan *plan,
+			    const struct exec_step *step, size_t offset,
+			    size_t bytes)
+{
+	uint32_t batch = (uint32_t)plan->net->n_slots / 2;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < step->n_send; i++) {
+		struct net_lane *end = step->send[i];
+
+		if (sends_nothing(plan, step))
+			err = net_send_nothing(end, plan->signature);
+		else if (goes_to_place(plan, step, end))
+			err = net_send_place(end, offset, bytes,
+					     plan->signature);
+		else
+			err = net_send_slot(end, bytes, plan->signature);
+		if (err)
+			return err;
+	}
+	for (i = 0; i < step->n_recv; i++) {
+		err = net_consume(step->recv[i], batch);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane)
+{
+	const struct exec_step *step = &lane->steps[lane->step];
+	const struct exec_args *args = plan->args;
+	const void *src[REDUCE_MAX];
+	void *dst[REDUCE_MAX];
+	struct reduce_args fold;
+	size_t offset, bytes;
+	bool all_final;
+	int err = can_run(plan, lane, step);
+
+	if (err <= 0)
+		return err;
+	bytes = exec_chunk(lane, step->chunk, &offset);
+	fold.n_src = (int)sources(plan, step, offset, src);
+	fold.n_dst = (int)targets(plan, step, offset, dst, &all_final);
+	if (bytes && fold.n_dst) {
+		fold.src = src;
+		fold.dst = dst;
+		fold.count = bytes / args->elem_bytes;
+		/* Only a result that is stored is the whole sum. */
+		fold.divisor = (step->flags & SCHED_STORE) &&
+					       !(step->flags & SCHED_RECV_FINAL)
+				       ? args->divisor : 0;
+		fold.flags = plan->streams && all_final ? REDUCE_STREAM : 0;
+		args->fold(&fold);
+	}
+	err = send_and_consume(plan, step, offset, bytes);
+	return err ? err : 1;
+}
+
+/* Run the lane as far as it can: the number of steps, or an error. */
+static int advance(struct exec_plan *plan, struct exec_lane *lane,
+		   int (*run_step)(struct exec_plan *, struct exec_lane *))
+{
+	int n = 0;
+
+	while (!lane->is_done) {
+		int err;
+
+		if (!lane->n_steps) {
+			lane->is_done = true;
+			break;
+		}
+		err = run_step(plan, lane);
+		if (err <= 0)
+			return err ? err : n;
+		n++;
+		lane->n_arrived = 0;
+		if (++lane->step < lane->n_steps)
+			continue;
+		lane->step = 0;
+		if (++lane->pass == plan->n_passes)
+			lane->is_done = true;
+		else
+			enter_pass(plan, lane);
+	}
+	return n;
+}
+
+static int run_lanes(struct exec_plan *plan,
+		     int (*run_step)(struct exec_plan *, struct exec_lane *))
+{
+	struct exec_wait wait;
+	uint32_t i;
+
+	exec_wait_reset(&wait);
+	for (;;) {
+		bool is_done = true;
+		int moved = 0;
+
+		for (i = 0; i < plan->n_lanes; i++) {
+			struct exec_lane *lane = &plan->lanes[i];
+			int n;
+
+			if (lane->is_done)
+				continue;
+			n = advance(plan, lane, run_step);
+			if (base_unlikely(n < 0))
+				return n;
+			moved += n;
+			is_done &= lane->is_done;
+		}
+		if (is_done)
+			return 0;
+		if (moved) {
+			exec_wait_reset(&wait);
+		} else {
+			int err = exec_wait(plan, &wait);
+
+			if (base_unlikely(err))
+				return err;
+		}
+	}
+}
+
+static void enter(struct exec_plan *plan)
+{
+	uint32_t i;
+
+	cut(plan);
+	for (i = 0; i < plan->n_lanes; i++) {
+		struct exec_lane *lane = &plan->lanes[i];
+
+		lane->step = 0;
+		lane->pass = 0;
+		lane->n_arrived = 0;
+		lane->is_done = false;
+		lane->waits_for = NULL;
+		enter_pass(plan, lane);
+	}
+}
+
+/*
+ * Hear every peer's grant.  If all of them, and this rank, granted both input
+ * and output, no slot is needed; since everyone told everyone the same, all
+ * conclude alike.
+ */
+static int agree_in_place(struct exec_plan *plan)
+{
+	const uint32_t both = NET_PLACE_OUTPUT | NET_PLACE_INPUT;
+	struct exec_wait wait;
+	uint32_t i;
+
+	exec_wait_reset(&wait);
+	while (!has_places(plan)) {
+		int err;
+
+		plan->lanes[0].waits_for =
+			&plan->grants_from[plan->n_places_missing - 1]
+				 ->lanes[0];
+		err = exec_wait(plan, &wait);
+		if (err)
+			return err;
+	}
+	plan->is_in_place = true;
+	for (i = 0; i < plan->n_grants_from; i++) {
+		const struct net_conn *from = plan->grants_from[i];
+		bool all = from->place.kinds == both &&
+			   plan->grants_to[i]->granted == both;
+
+		plan->is_in_place &= all;
+		if (all && (!from->output_map || !from->input_map))
+			return base_error(WREATH_ENET,
+					  "the memory that %s registered "
+					  "cannot be mapped by %s",
+					  plan->net->names[from->peer],
+					  plan->net->names[plan->net->rank]);
+	}
+	if (plan->is_in_place)
+		enter(plan);
+	return 0;
+}
+
+static int run_slots(struct exec_plan *plan)
+{
+	int err = tell_credit(plan);
+
+	plan->uses_places = plan->bytes >= EXEC_PLACE_MIN;
+	plan->streams = plan->bytes >= EXEC_STREAM_MIN;
+	plan->n_places_missing = 0;
+	if (!err && plan->uses_places) {
+		plan->n_places_missing = plan->n_grants_from;
+		err = grant_places(plan);
+	}
+	if (!err && plan->uses_places && plan->may_read_inputs)
+		err = agree_in_place(plan);
+	return err ? err : run_lanes(plan, exec_step_slots);
+}
+
+int exec_run(struct exec_plan *plan, const struct exec_args *args)
+{
+	size_t longest;
+
+	plan->args = args;
+	plan->bytes = args->count * args->elem_bytes;
+	plan->signature = sign_hash(&args->sign);
+	net_sign_post(plan->net, &args->sign);
+	if (!plan->bytes)
+		return 0;
+	if (plan->is_exchange && plan->bytes <= NET_LINE_DATA)
+		return exec_run_line(plan);
+	plan->is_in_place = false;
+	enter(plan);
+	longest = base_min_size(plan->lanes[0].chunk_bytes, plan->bytes);
+	if (plan->n_passes == 1 && longest <= EXEC_LINES_BYTES)
+		return run_lanes(plan, exec_step_lines);
+	return run_slots(plan);
+}

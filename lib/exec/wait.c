@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include "exec/inner.h"
+
+#define MS 1000000ull
+
+/* Idle for so long, a rank sleeps between looks: nobody is in a hurry. */
+#define EXEC_BLOCK_AFTER_NS (20 * MS)
+#define EXEC_BLOCK_MS 10
+/* How often a waiting rank looks whether the communicator has failed. */
+#define EXEC_LOOK_NS (1 * MS)
+/* ... and what its peers are doing: rarely, since it disturbs them. */
+#define EXEC_ASK_NS (100 * MS)
+#define EXEC_ASK_TIMEOUT_MS 50
+
+void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
+{
+	const char *collective = sched_collective_name(
+		(enum sched_collective)sign->collective);
+	const char *algo = sched_algo_name((enum sched_algo)sign->algo);
+
+	snprintf(out, size, "%s(count %" PRIu64 ", %s, %s) by %s",
+		 collective ? collective : "no such collective", sign->count,
+		 base_type_name(sign->type), base_op_name(sign->op),
+		 algo ? algo : "no such algorithm");
+}
+
+static int disagree(const struct exec_plan *plan, int peer,
+		    const struct net_sign *theirs)
+{
+	const struct net_sign *mine = &plan->args->sign;
+	char a[128], b[128];
+
+	exec_sign_text(mine, a, sizeof(a));
+	exec_sign_text(theirs, b, sizeof(b));
+	return base_error(WREATH_EMISMATCH,
+			  "operation %" PRIu64 " is %s on %s, but %s on %s; "
+			  "every rank must make the same calls in the same "
+			  "order", mine->seq, a,
+			  plan->net->names[plan->net->rank], b,
+			  plan->net->names[peer]);
+}
+
+/*
+ * What is @conn's peer doing?  0 when it may still send what we wait for,
+ * WREATH_EAGAIN when it is ahead of us, else the mismatch.
+ */
+static int ask(const struct exec_plan *plan, struct net_conn *conn)
+{
+	const struct net_sign *mine = &plan->args->sign;
+	struct net_sign theirs;
+	int err = net_sign_read(conn, mine->seq, EXEC_ASK_TIMEOUT_MS, &theirs);
+
+	if (err == WREATH_EAGAIN)
+		return 0;
+	if (err)
+		return err;
+	if (theirs.seq != mine->seq)
+		return WREATH_EAGAIN;
+	if (theirs.count == mine->count && theirs.type == mine->type &&
+	    theirs.op == mine->op && theirs.algo == mine->algo &&
+	    theirs.collective == mine->collective)
+		return 0;
+	return disagree(plan, conn->peer, &theirs);
+}
+
+static int peer_is_ahead(const struct exec_plan *plan, int peer)
+{
+	return base_error(WREATH_EMISMATCH,
+			  "%s has gone past operation %" PRIu64 " and sent "
+			  "nothing for it, while %s waits in it; every rank "
+			  "must make the same calls in the same order",
+			  plan->net->names[peer], plan->args->sign.seq,
+			  plan->net->names[plan->net->rank]);
+}
+
+int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
+{
+	int err = ask(plan, lane->conn);
+
+	if (err && err != WREATH_EAGAIN)
+		return err;
+	return base_error(WREATH_EMISMATCH,
+			  "%s sent a message of another operation than %" PRIu64
+			  ", which %s is in; every rank must make the same "
+			  "calls in the same order",
+			  plan->net->names[lane->conn->peer],
+			  plan->args->sign.seq,
+			  plan->net->names[plan->net->rank]);
+}
+
+static int ask_peers(struct exec_plan *plan, struct exec_wait *wait)
+{
+	bool is_suspect = false;
+	uint32_t i;
+
+	for (i = 0; i < plan->n_lanes; i++) {
+		const struct exec_lane *lane = &plan->lanes[i];
+		int err, peer;
+
+		if (lane->is_done || !lane->waits_for)
+			continue;
+		peer = lane->waits_for->conn->peer;
+		err = plan->guard.left(plan->guard.arg, peer);
+		if (!err)
+			err = ask(plan, lane->waits_for->conn);
+		if (err && err != WREATH_EAGAIN)
+			return err;
+		/*
+		 * A peer that is ahead may have sent its message just after we
+		 * last looked for it: only one that is ahead twice, with
+		 * nothing come in between, will never send it.
+		 */
+		is_suspect |= err == WREATH_EAGAIN;
+		if (err && wait->n_suspects)
+			return peer_is_ahead(plan, peer);
+	}
+	wait->n_suspects = is_suspect;
+	return 0;
+}
+
+static int timed_out(const struct exec_plan *plan, uint64_t waited_ns)
+{
+	const struct exec_lane *lane = plan->lanes;
+	char what[128];
+	uint32_t i;
+
+	for (i = 0; i < plan->n_lanes; i++) {
+		lane = &plan->lanes[i];
+		if (!lane->is_done && lane->waits_for)
+			break;
+	}
+	exec_sign_text(&plan->args->sign, what, sizeof(what));
+	return base_error(
+		WREATH_ETIMEOUT,
+		"operation %" PRIu64 ", %s: %s waited %.1f s for %s (lane %u, "
+		"step %u, pass %" PRIu64 " of %" PRIu64 "); is that process "
+		"stopped, slow, or not in the call?  WREATH_TIMEOUT sets the "
+		"deadline",
+		plan->args->sign.seq, what, plan->net->names[plan->net->rank],
+		(double)waited_ns / 1e9,
+		lane->waits_for
+			? plan->net->names[lane->waits_for->conn->peer]
+			: "nobody", i, lane->step, lane->pass, plan->n_passes);
+}
+
+static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
+{
+	uint64_t waited = now - wait->start_ns;
+	int err = plan->guard.stopped(plan->guard.arg);
+
+	wait->look_ns = now;
+	if (!err)
+		err = net_poll(plan->net);
+	if (err)
+		return err;
+	if (waited > (uint64_t)plan->guard.timeout_ms * MS)
+		return timed_out(plan, waited);
+	if (now - wait->ask_ns > EXEC_ASK_NS) {
+		wait->ask_ns = now;
+		err = ask_peers(plan, wait);
+	}
+	return err;
+}
+
+int exec_wait(struct exec_plan *plan, struct exec_wait *wait)
+{
+	uint64_t now;
+	int err;
+
+	if (base_unlikely(plan->net->polls_completions)) {
+		err = net_poll(plan->net);
+		if (err)
+			return err;
+	}
+	if (wait->n_spins++ < (uint32_t)plan->guard.n_spins) {
+		base_pause();
+		return 0;
+	}
+	sched_yield();
+	/* A yield to another rank takes microseconds, one to nobody half of
+	 * one: the clock is read every few of them. */
+	if (wait->start_ns && wait->n_spins % 8)
+		return 0;
+	now = base_now_ns();
+	if (!wait->start_ns) {
+		wait->start_ns = now;
+		wait->look_ns = now;
+		wait->ask_ns = now;
+	}
+	if (now - wait->look_ns < EXEC_LOOK_NS)
+		return 0;
+	err = look(plan, wait, now);
+	if (!err && now - wait->start_ns > EXEC_BLOCK_AFTER_NS)
+		err = net_block(plan->net, EXEC_BLOCK_MS);
+	return err;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mem: the kinds of memory, and which ranges of it devices may use in place.
+ *
+ * It keeps one table a process of the regions that the user allocated or
+ * registered.  It must never know a device: whoever registers a region with
+ * one asks to be told when the region goes (mem_watch).  Any thread may call.
+ */
+#ifndef MEM_H
+#define MEM_H
+
+#include "base/base.h"
+#include "reduce/reduce.h"
+
+/* Regions of one process at most; one more is WREATH_ENOMEM. */
+#define MEM_REGIONS_MAX 4096
+
+/* A copy of what the table knows; no pointer into it. */
+struct mem_region {
+	char *base;
+	size_t bytes;
+	int fd;	     /* the memfd behind it, or -1 */
+	uint64_t id; /* never used twice, never 0 */
+};
+
+/* Memory in a sealed memfd, mapped here; freed by mem_free(). */
+int mem_alloc(size_t bytes, void **out);
+int mem_free(void *ptr);
+
+int mem_register(void *ptr, size_t bytes);
+int mem_deregister(void *ptr);
+
+/*
+ * The region that holds all of [@ptr, @ptr + @bytes), if there is one.
+ * Neither locks nor blocks.
+ */
+bool mem_find(const void *ptr, size_t bytes, struct mem_region *out);
+
+/*
+ * Changes with every change of the table: what was found stays true while it
+ * stays the same.
+ */
+uint64_t mem_generation(void);
+
+/* Called before a region goes, by the thread that frees it. */
+struct mem_watch {
+	void (*gone)(void *arg, const struct mem_region *region);
+	void *arg;
+	struct mem_watch *next; /* mem's own */
+};
+void mem_watch_add(struct mem_watch *watch);
+void mem_watch_remove(struct mem_watch *watch);
+
+/*
+ * Anonymous shared memory for our own use, outside of the table: sealed
+ * against shrinking, so that no peer can make it fault.
+ */
+int mem_shared_new(size_t bytes, void **out, int *fd);
+void mem_shared_free(void *ptr, size_t bytes, int fd);
+
+/* The kernel that folds vectors of this kind of memory. */
+static inline reduce_fn *mem_fold(enum wreath_type type, enum wreath_op op)
+{
+	return reduce_get(type, op, false);
+}
+
+#endif

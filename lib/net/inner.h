@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* net's own: what its files share and nobody else may know. */
+#ifndef NET_INNER_H
+#define NET_INNER_H
+
+#include "net/net.h"
+
+/*
+ * Requests on a send queue.  Two a message at most, NET_LINE_SLOTS messages a
+ * lane, and credits: 256 leaves room, so that a post never waits in practice.
+ */
+#define NET_SQ_DEPTH 256
+/* One request in so many is signalled, and reclaims those before it. */
+#define NET_SIGNAL_EVERY 32
+/* Arrivals that may wait for us: every lane's messages, and wake-ups. */
+#define NET_RQ_DEPTH (NET_LANES * NET_LINE_SLOTS + 16)
+/* The longest inline payload that is asked for: a whole small message. */
+#define NET_INLINE (NET_LINES_MAX * BASE_LINE)
+#define NET_PLACES 4 /* grants of places under way on a connection */
+
+/* Layout of a mailbox; what the peer may write, in lines of 64 bytes. */
+#define NET_BOX_WAKE 0
+#define NET_BOX_SCRATCH 64 /* where READs land: ours, not the peer's */
+#define NET_BOX_PLACES 128
+#define NET_BOX_LANES (NET_BOX_PLACES + NET_PLACES * BASE_LINE)
+#define NET_BOX_WORDS 0	  /* of a lane: arrival words */
+#define NET_BOX_CREDIT 64 /* of a lane: messages that the peer consumed */
+#define NET_BOX_LINES 128 /* of a lane: small messages */
+#define NET_LINES_BYTES (NET_LINE_SLOTS * NET_LINES_MAX * BASE_LINE)
+#define NET_BOX_LANE (NET_BOX_LINES + NET_LINES_BYTES)
+#define NET_BOX_SLOTS                                                          \
+	((NET_BOX_LANES + NET_LANES * NET_BOX_LANE + 4095) / 4096 * 4096)
+
+/* A grant as it travels: the place, and a word that says whose it is. */
+struct net_grant {
+	struct net_place place;
+	uint64_t pad[2];
+	uint64_t word;
+};
+_Static_assert(sizeof(struct net_grant) == BASE_LINE, "a grant is a line");
+
+/* Immediate data that only wakes a sleeper. */
+#define NET_IMM_WAKE 0xffffffffu
+
+/* wr_id: kind, connection, and for sends the count of posted requests. */
+#define NET_WR_RECV (1ull << 63)
+#define NET_WR_READ (1ull << 62)
+#define NET_WR_CONN(id) ((uint32_t)((id) >> 32) & 0x3fffffffu)
+
+static inline uint64_t net_wr_id(const struct net_conn *conn, uint64_t kind)
+{
+	uint64_t at = (uint64_t)conn->peer * NET_CHANNELS_MAX +
+		      (uint64_t)conn->channel;
+
+	return kind | at << 32;
+}
+
+/* ports.c */
+int net_ports_open(struct net *net, const struct net_args *args);
+void net_ports_close(struct net *net);
+struct net_port *net_port_for(struct net *net, bool local);
+
+/* address.c: the one place where InfiniBand and Ethernet differ. */
+void net_gids_find(struct net_port *port, const struct base_env *env);
+int net_address(const struct net_conn *conn, const struct base_env *env,
+		struct ibv_ah_attr *ah, struct net_conn *chosen);
+void net_gid_text(const union ibv_gid *gid, char out[64]);
+
+/* mr.c */
+int net_mrs_init(struct net *net);
+void net_mrs_release(struct net *net);
+/* The remote key for @region on @port; registers at first use. */
+int net_mr_key(struct net *net, struct net_port *port,
+	       const struct mem_region *region, uint32_t *rkey);
+
+/* send.c */
+int net_post(struct net_conn *conn, struct ibv_send_wr *wr);
+int net_recv_post(struct net_conn *conn);
+/* Ask the peer to end our sleep with its next message. */
+int net_wake_ask(struct net_conn *conn);
+
+/* errors.c */
+int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc);
+
+#endif

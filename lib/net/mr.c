@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include <pthread.h>
+
+#include "net/inner.h"
+
+/*
+ * A user's region stays registered with a port until the user takes it away:
+ * registering costs more than thousands of look-ups.  The list is short (a
+ * program has few buffers), and is looked at only when the table of regions
+ * has changed.
+ */
+
+static void region_gone(void *arg, const struct mem_region *region)
+{
+	struct net *net = arg;
+	struct net_mr **at = &net->mrs;
+
+	pthread_mutex_lock(net->mr_lock);
+	while (*at) {
+		struct net_mr *mr = *at;
+
+		if (mr->region != region->id) {
+			at = &mr->next;
+			continue;
+		}
+		*at = mr->next;
+		verbs_mr_free(mr->port->device, mr->mr);
+		base_free(mr);
+	}
+	pthread_mutex_unlock(net->mr_lock);
+}
+
+int net_mrs_init(struct net *net)
+{
+	net->mr_lock = base_alloc(1, sizeof(pthread_mutex_t));
+	if (!net->mr_lock)
+		return WREATH_ENOMEM;
+	pthread_mutex_init(net->mr_lock, NULL);
+	net->watch.gone = region_gone;
+	net->watch.arg = net;
+	mem_watch_add(&net->watch);
+	return 0;
+}
+
+void net_mrs_release(struct net *net)
+{
+	if (!net->mr_lock)
+		return;
+	mem_watch_remove(&net->watch);
+	while (net->mrs) {
+		struct net_mr *mr = net->mrs;
+
+		net->mrs = mr->next;
+		verbs_mr_free(mr->port->device, mr->mr);
+		base_free(mr);
+	}
+	pthread_mutex_destroy(net->mr_lock);
+	base_free(net->mr_lock);
+	net->mr_lock = NULL;
+}
+
+/* Caller holds @net->mr_lock. */
+static int add(struct net *net, struct net_port *port,
+	       const struct mem_region *region, struct net_mr **out)
+{
+	struct net_mr *mr = base_alloc(1, sizeof(*mr));
+	int err;
+
+	if (!mr)
+		return WREATH_ENOMEM;
+	err = verbs_mr_new(port->device, port->pd, region->base, region->bytes,
+			   region->fd, 0,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ,
+			   &mr->mr);
+	if (err) {
+		base_free(mr);
+		return err;
+	}
+	mr->region = region->id;
+	mr->port = port;
+	mr->next = net->mrs;
+	net->mrs = mr;
+	*out = mr;
+	return 0;
+}
+
+int net_mr_key(struct net *net, struct net_port *port,
+	       const struct mem_region *region, uint32_t *rkey)
+{
+	struct net_mr *mr;
+	int err = 0;
+
+	pthread_mutex_lock(net->mr_lock);
+	for (mr = net->mrs; mr; mr = mr->next)
+		if (mr->region == region->id && mr->port == port)
+			break;
+	if (!mr)
+		err = add(net, port, region, &mr);
+	if (!err)
+		*rkey = mr->mr->rkey;
+	pthread_mutex_unlock(net->mr_lock);
+	return err;
+}

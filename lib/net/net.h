@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * net: RC queue pairs between ranks, and messages on them.
+ *
+ * A connection joins two ranks on one channel: one queue pair, and at each end
+ * a mailbox, which is registered memory that the other end writes.  A mailbox
+ * holds, for each of NET_LANES lanes, slots for messages to come, and the
+ * words by which both ends keep in step.  All data moves by RDMA WRITE and is
+ * driven by the receiver: a sender writes only where it was granted a place.
+ * There are two kinds of grants: credit for the next slots of a lane (a
+ * counter that the receiver writes into the sender's mailbox), and a place (an
+ * address and a key, for the final bytes of one operation, zero copy).
+ *
+ * How an arrival is noticed: behind its payload a message writes one 8-byte
+ * word, made of its number and the operation's signature.  Where the device
+ * promises line order the receiver polls that word.  Elsewhere the same WRITE
+ * carries immediate data (lane and number), the receiver polls completions,
+ * and the word is read once the completion has come.
+ *
+ * This room must never know schedules, sockets or the public API.  A struct
+ * net is used by one thread at a time.  No function here blocks for a peer,
+ * but for net_block(), which is bounded.
+ */
+#ifndef NET_H
+#define NET_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "mem/mem.h"
+#include "verbs/verbs.h"
+
+#define NET_LANES 3	  /* lanes of a connection */
+#define NET_SLOTS_MAX 8	  /* slots of a lane: one line of arrival words */
+#define NET_LINE_SLOTS 16 /* small messages of a lane under way */
+#define NET_LINE_DATA 56  /* payload of a line: the rest is its word */
+#define NET_LINES_MAX 8	  /* lines of a small message */
+#define NET_PORTS_MAX 4
+#define NET_GIDS_MAX 4 /* candidates that a rank tells its peers */
+#define NET_CHANNELS_MAX 4
+
+struct net;
+
+/* An opened port: a device, its protection domain and its completion queue. */
+struct net_port {
+	struct verbs_device *device;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_port_attr attr;
+	int number;
+	int n_gids;
+	union ibv_gid gids[NET_GIDS_MAX];
+	uint8_t gid_index[NET_GIDS_MAX];
+	uint16_t pkey_index;
+	bool line_order; /* arrivals are seen by polling memory */
+	bool is_soft;
+	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
+};
+
+/* What two ranks tell each other to be connected; travels through boot. */
+struct net_record {
+	uint32_t magic;
+	uint32_t qpn;
+	uint32_t psn;
+	uint32_t rkey;	       /* of the mailbox */
+	uint64_t address;      /* of the mailbox */
+	uint64_t mailbox_bytes;
+	uint32_t board_rkey;   /* of the signature board */
+	uint32_t slot_bytes;
+	uint64_t board;
+	uint16_t lid;
+	uint8_t link_layer;
+	uint8_t mtu;
+	uint8_t n_gids;
+	uint8_t n_slots;
+	uint8_t pad[2];
+	union ibv_gid gids[NET_GIDS_MAX];
+};
+_Static_assert(sizeof(struct net_record) == 120, "a record is 120 bytes");
+
+/*
+ * One direction pair of a lane: what this rank sends to the peer's lane, and
+ * what it receives on its own.  Numbers count messages and may wrap.
+ */
+struct net_lane {
+	struct net_conn *conn;
+	/* Sending. */
+	uint32_t n_sent;
+	const _Atomic uint64_t *credit; /* messages the peer has consumed */
+	char *map_slots;  /* the peer's slots, where they can be stored to */
+	char *stage;	  /* else: our copies of its slots, to WRITE from */
+	char *stage_lines;
+	uint64_t far_words, far_lines, far_slots, far_credit;
+	/* Receiving. */
+	uint32_t n_received;
+	uint32_t n_arrived; /* by completions */
+	uint32_t n_credited;
+	const _Atomic uint64_t *words;
+	char *lines;
+	char *slots;
+	uint8_t index;
+};
+
+/*
+ * What one rank grants another for one operation: its output, to write final
+ * bytes to, and its input, to read in place.
+ */
+struct net_place {
+	uint64_t output, input; /* addresses at the rank that grants */
+	uint64_t bytes;		/* of each */
+	uint32_t output_rkey, input_rkey;
+	uint32_t kinds; /* enum net_place_kind */
+	uint32_t pad;
+};
+
+enum net_place_kind {
+	NET_PLACE_OUTPUT = 1, /* else final bytes go to the slots */
+	NET_PLACE_INPUT = 2,  /* else input is sent to the slots */
+};
+
+struct net_conn {
+	struct net *net;
+	struct net_port *port;
+	struct ibv_qp *qp;
+	int peer;
+	int channel;
+	uint32_t rkey; /* of the peer's mailbox */
+	uint32_t lkey_stage;
+	bool ready;
+	bool read_done; /* the READ of net_sign_read() */
+	uint32_t n_posted, n_done; /* send requests, and those reclaimed */
+	uint32_t max_inline;
+	uint32_t n_places_sent, n_places_taken;
+	uint64_t far_places, far_wake;
+	const char *places;    /* granted by the peer, in our mailbox */
+	_Atomic uint64_t *wake; /* the peer sleeps: wake it */
+	uint32_t granted; /* kinds of places in the grant given last */
+	struct net_place place; /* taken last, and where it is mapped */
+	char *output_map;
+	const char *input_map;
+	struct net_lane lanes[NET_LANES];
+	/* Cold. */
+	char *mailbox, *stage;
+	int mailbox_fd, stage_fd;
+	size_t mailbox_bytes, stage_bytes;
+	struct ibv_mr *mailbox_mr, *stage_mr;
+	struct net_record local, other;
+	union ibv_gid gid, other_gid; /* in use */
+	uint64_t bytes_sent;
+};
+
+/* A user's region, registered with a port. */
+struct net_mr {
+	uint64_t region;
+	struct net_port *port;
+	struct ibv_mr *mr;
+	struct net_mr *next;
+};
+
+struct net_args {
+	const struct base_env *env;
+	/* Providers, best first for peers of the own host: soft, then ibv. */
+	const struct verbs_table *soft, *ibv; /* NULL: not there */
+	bool all_local;	 /* no rank is on another host */
+	bool crowded;	 /* ranks outnumber the cores they may use */
+	int rank, n_ranks;
+	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
+	char (*names)[128];
+};
+
+struct net {
+	int rank, n_ranks;
+	int n_channels, n_slots;
+	size_t slot_bytes;
+	struct net_port ports[NET_PORTS_MAX];
+	int n_ports;
+	bool polls_completions; /* a port has no line order */
+	struct net_conn **conns; /* [n_ranks * NET_CHANNELS_MAX] */
+	struct net_conn **active; /* those there are */
+	int n_active;
+	char (*names)[128];
+	const struct base_env *env;
+	/* Signatures of our last operations, for peers to READ. */
+	struct net_sign *board;
+	int board_fd;
+	struct ibv_mr *board_mr[NET_PORTS_MAX];
+	int failed; /* the error that a completion brought, or 0 */
+	struct mem_watch watch;
+	void *mr_lock; /* pthread_mutex_t: a region may go at any time */
+	struct net_mr *mrs;
+};
+
+/* What an operation is; both ends of a link compare. */
+struct net_sign {
+	uint64_t seq;
+	uint64_t count;
+	uint32_t collective;
+	uint32_t type;
+	uint32_t op;
+	uint32_t algo;
+};
+#define NET_SIGNS 8 /* operations on the board */
+
+int net_open(const struct net_args *args, struct net **out);
+void net_close(struct net *net);
+
+/*
+ * The connection to @peer on @channel, or NULL while there is none.  Made in
+ * two halves: net_conn_new() fills the record for the peer, net_conn_ready()
+ * takes the peer's.  A barrier must follow before the first message.
+ * @local: the peer is on this host.
+ */
+static inline struct net_conn *net_conn(struct net *net, int peer, int channel)
+{
+	return net->conns[peer * NET_CHANNELS_MAX + channel];
+}
+int net_conn_new(struct net *net, int peer, int channel, bool local,
+		 struct net_record *record);
+int net_conn_ready(struct net *net, int peer, int channel,
+		   const struct net_record *record);
+
+/* The device and port of messages to the own host, else to others. */
+const char *net_text(const struct net *net);
+
+/*
+ * Reclaim sends, count arrivals, and find failures.  0 or the error that
+ * broke the net, with its text set.
+ */
+int net_poll(struct net *net);
+
+/*
+ * Sleep until something arrives from any connection, or for @timeout_ms;
+ * peers are asked to wake us.
+ */
+int net_block(struct net *net, int timeout_ms);
+
+/*
+ * READ the signature that @conn's peer had for operation @seq.  Blocks up to
+ * @timeout_ms.  WREATH_EAGAIN: no answer, or it has not come that far;
+ * otherwise 0, and sign->seq tells which operation the entry is of.
+ */
+int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
+		  struct net_sign *sign);
+
+/* Post the signature of our operation for the peers to READ. */
+static inline void net_sign_post(struct net *net, const struct net_sign *sign)
+{
+	net->board[sign->seq % NET_SIGNS] = *sign;
+}
+
+/*
+ * Grant @conn's peer the places of the operation with @signature: @output,
+ * and @input unless it is NULL, as far as they lie in registered regions.
+ * conn->granted tells what was granted.
+ */
+int net_place_grant(struct net_conn *conn, void *output, const void *input,
+		    size_t bytes, uint32_t signature);
+
+/* True once the peer's grant is there: conn->place and its maps. */
+bool net_place_take(struct net_conn *conn, uint32_t signature);
+
+/* ---- the data path ---- */
+
+static inline uint64_t net_word(uint32_t number, uint32_t signature)
+{
+	return (uint64_t)signature << 32 | number;
+}
+
+/* @window: messages that may be under way, slots or NET_LINE_SLOTS. */
+static inline bool net_can_send(const struct net_lane *lane, uint32_t window)
+{
+	/* Pairs with the peer's WRITE of its counter: acquire, so that our
+	 * next store into the slot stays behind its last read of it. */
+	uint64_t credit =
+		atomic_load_explicit(lane->credit, memory_order_acquire);
+
+	return lane->n_sent - (uint32_t)credit < window;
+}
+
+/* Where the payload of the next slot message is to be stored. */
+static inline void *net_slot(const struct net_lane *lane)
+{
+	const struct net *net = lane->conn->net;
+	char *base = lane->map_slots ? lane->map_slots : lane->stage;
+
+	return base + lane->n_sent % (uint32_t)net->n_slots * net->slot_bytes;
+}
+
+/*
+ * Send what was stored in net_slot(), @bytes long.  0 or an error that broke
+ * the net.
+ */
+int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature);
+
+/*
+ * Send a message whose payload the peer reads in place, out of the input that
+ * it was granted.
+ */
+int net_send_nothing(struct net_lane *lane, uint32_t signature);
+
+/*
+ * Send @bytes to @offset of the place last taken.  Where the place is mapped
+ * the caller has stored them there already; else they are in net_slot().
+ */
+int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
+		   uint32_t signature);
+
+/*
+ * Send a small message: @n_lines lines of 64 bytes, 56 of payload and the word
+ * net_word(lane->n_sent + 1, signature), all set by the caller.
+ */
+int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines);
+
+enum net_arrival {
+	NET_NONE,
+	NET_ARRIVED,
+	NET_MISMATCH, /* a message is there, of another operation */
+};
+
+static inline enum net_arrival net_look(const struct net_lane *lane,
+					const _Atomic uint64_t *at,
+					uint64_t want)
+{
+	/*
+	 * Pairs with the sender's WRITE of the word behind its payload: the
+	 * device makes the payload visible first (line order), or the
+	 * completion, counted in n_arrived, did.
+	 */
+	uint64_t word = atomic_load_explicit(at, memory_order_acquire);
+
+	if (base_unlikely(word != want)) {
+		if ((uint32_t)word != (uint32_t)want)
+			return NET_NONE;
+		if (!lane->conn->port->line_order &&
+		    lane->n_arrived == lane->n_received)
+			return NET_NONE;
+		return NET_MISMATCH;
+	}
+	if (!lane->conn->port->line_order &&
+	    lane->n_arrived == lane->n_received)
+		return NET_NONE;
+	return NET_ARRIVED;
+}
+
+/* Has the lane's next slot message come? */
+static inline enum net_arrival net_arrived(const struct net_lane *lane,
+					   uint32_t signature)
+{
+	const struct net *net = lane->conn->net;
+
+	return net_look(lane,
+			lane->words +
+				lane->n_received % (uint32_t)net->n_slots,
+			net_word(lane->n_received + 1, signature));
+}
+
+/* The payload of the lane's next slot message, once it has arrived. */
+static inline const void *net_payload(const struct net_lane *lane)
+{
+	const struct net *net = lane->conn->net;
+
+	return lane->slots +
+	       lane->n_received % (uint32_t)net->n_slots * net->slot_bytes;
+}
+
+/* The lines of the lane's next small message, arrived or not. */
+static inline const char *net_lines(const struct net_lane *lane)
+{
+	return lane->lines + lane->n_received % NET_LINE_SLOTS *
+				     (NET_LINES_MAX * BASE_LINE);
+}
+
+/* Has line @i of the lane's next small message come? */
+static inline enum net_arrival net_line_arrived(const struct net_lane *lane,
+						size_t i, uint32_t signature)
+{
+	const char *at = net_lines(lane) + i * BASE_LINE + NET_LINE_DATA;
+
+	return net_look(lane, (const _Atomic uint64_t *)(const void *)at,
+			net_word(lane->n_received + 1, signature));
+}
+
+/* Write our counter of consumed messages to the peer. */
+int net_credit(struct net_lane *lane);
+
+/*
+ * The lane's next message is done with; its slot may be used again.  The peer
+ * is told when @batch are untold.
+ */
+static inline int net_consume(struct net_lane *lane, uint32_t batch)
+{
+	lane->n_received++;
+	if (lane->n_received - lane->n_credited < batch)
+		return 0;
+	return net_credit(lane);
+}
+
+#endif

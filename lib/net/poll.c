@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "net/inner.h"
+
+#define NET_POLL_BATCH 16
+
+static int on_immediate(struct net_conn *conn, uint32_t imm)
+{
+	uint32_t i_lane = imm >> 24;
+	struct net_lane *lane;
+
+	if (imm == NET_IMM_WAKE)
+		return 0;
+	if (i_lane >= NET_LANES)
+		return base_error(WREATH_ENET,
+				  "%s sent a message for lane %u over %s; "
+				  "there are %d: it runs another version, or "
+				  "memory is corrupt",
+				  conn->net->names[conn->peer], i_lane,
+				  conn->port->text, NET_LANES);
+	lane = &conn->lanes[i_lane];
+	if (((lane->n_arrived + 1) & 0xffffff) != (imm & 0xffffff))
+		return base_error(WREATH_ENET,
+				  "message %u of lane %u from %s over %s came "
+				  "when %u was due: one was lost",
+				  imm & 0xffffff, i_lane,
+				  conn->net->names[conn->peer],
+				  conn->port->text,
+				  (lane->n_arrived + 1) & 0xffffff);
+	lane->n_arrived++;
+	return 0;
+}
+
+static int on_completion(struct net *net, const struct ibv_wc *wc)
+{
+	uint32_t at = NET_WR_CONN(wc->wr_id);
+	struct net_conn *conn = NULL;
+	int err;
+
+	if (at < (uint32_t)net->n_ranks * NET_CHANNELS_MAX)
+		conn = net->conns[at];
+	if (!conn)
+		return base_error(WREATH_ENET,
+				  "a completion for a request that was never "
+				  "made (wr_id 0x%llx): the device is broken",
+				  (unsigned long long)wc->wr_id);
+	if (wc->status != IBV_WC_SUCCESS)
+		return net_completion_error(conn, wc);
+	if (!(wc->wr_id & NET_WR_RECV)) {
+		conn->n_done = (uint32_t)wc->wr_id;
+		if (wc->wr_id & NET_WR_READ)
+			conn->read_done = true;
+		return 0;
+	}
+	err = on_immediate(conn, ntohl(wc->imm_data));
+	return err ? err : net_recv_post(conn);
+}
+
+static int poll_port(struct net *net, struct net_port *port)
+{
+	struct ibv_wc wc[NET_POLL_BATCH];
+	int i, n;
+
+	do {
+		n = ibv_poll_cq(port->cq, NET_POLL_BATCH, wc);
+		if (n < 0)
+			return base_error(WREATH_EDEVICE,
+					  "the completion queue of %s is "
+					  "broken: %s", port->text,
+					  strerror(-n));
+		for (i = 0; i < n; i++) {
+			int err = on_completion(net, &wc[i]);
+
+			if (err)
+				return err;
+		}
+	} while (n == NET_POLL_BATCH);
+	return 0;
+}
+
+int net_poll(struct net *net)
+{
+	int i;
+
+	for (i = 0; i < net->n_ports && !net->failed; i++)
+		net->failed = poll_port(net, &net->ports[i]);
+	return net->failed;
+}
+
+static int drain_events(struct net_port *port)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (port->device->verbs->get_cq_event(port->channel, &cq, &context))
+		return 0; /* Another wait took it. */
+	port->device->verbs->ack_cq_events(cq, 1);
+	return 0;
+}
+
+int net_block(struct net *net, int timeout_ms)
+{
+	struct pollfd fds[NET_PORTS_MAX];
+	int err, i, n;
+
+	for (i = 0; i < net->n_active; i++) {
+		struct net_conn *conn = net->active[i];
+
+		if (!conn->ready || !conn->port->line_order)
+			continue;
+		err = net_wake_ask(conn);
+		if (err)
+			return err;
+	}
+	for (i = 0; i < net->n_ports; i++) {
+		if (ibv_req_notify_cq(net->ports[i].cq, 0))
+			return base_error(WREATH_EDEVICE,
+					  "cannot arm the completion queue of "
+					  "%s", net->ports[i].text);
+		fds[i].fd = net->ports[i].channel->fd;
+		fds[i].events = POLLIN;
+	}
+	/* What came before the queues were armed gives no event. */
+	err = net_poll(net);
+	if (err)
+		return err;
+	n = poll(fds, (nfds_t)net->n_ports, timeout_ms);
+	for (i = 0; i < net->n_ports && n > 0; i++)
+		if (fds[i].revents & POLLIN)
+			drain_events(&net->ports[i]);
+	return net_poll(net);
+}
+
+int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
+		  struct net_sign *sign)
+{
+	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000u;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)conn->mailbox + NET_BOX_SCRATCH,
+		.length = sizeof(*sign),
+		.lkey = conn->mailbox_mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *bad;
+
+	wr.wr.rdma.remote_addr =
+		conn->other.board + seq % NET_SIGNS * sizeof(*sign);
+	wr.wr.rdma.rkey = conn->other.board_rkey;
+	conn->read_done = false;
+	conn->n_posted++;
+	wr.wr_id = net_wr_id(conn, NET_WR_READ) | conn->n_posted;
+	if (ibv_post_send(conn->qp, &wr, &bad)) {
+		conn->n_posted--;
+		return WREATH_EAGAIN;
+	}
+	while (!conn->read_done) {
+		int err = net_poll(conn->net);
+
+		if (err)
+			return err;
+		if (base_now_ns() > end_ns)
+			return WREATH_EAGAIN;
+		base_pause();
+	}
+	memcpy(sign, conn->mailbox + NET_BOX_SCRATCH, sizeof(*sign));
+	return sign->seq < seq ? WREATH_EAGAIN : 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched.h"
+
+/*
+ * Where one algorithm takes over from the other, in bytes of the vector: up to
+ * @oneshot_max everyone sends everything, from @ring_min on the ring runs, and
+ * between them each rank reduces a share.
+ *
+ * Oneshot has one wait where twoshot has two, but sends n/2 times as much.
+ * The ring has 2(n - 1) waits, but each rank talks to one peer only; where
+ * ranks outnumber cores each wait costs a yield (about 5 us on a 2-core
+ * machine), which the ring never earns back there.  The numbers are estimates
+ * from single measurements with 2, 4 and 8 ranks, to be measured anew with the
+ * whole library.
+ */
+static const struct row {
+	int n_ranks_max;
+	size_t oneshot_max;
+	size_t ring_min;
+} rows[] = {
+	{2, 16 << 10, SIZE_MAX}, /* a ring of two is twoshot in one lane */
+	{4, 8 << 10, SIZE_MAX},
+	{8, 4 << 10, SIZE_MAX},
+	{16, 2 << 10, 256 << 20},
+	{SCHED_RANKS_MAX, 1 << 10, 64 << 20},
+};
+
+enum sched_algo sched_choose(enum sched_collective collective, int n_ranks,
+			     size_t bytes, bool crowded)
+{
+	const struct row *row = rows;
+
+	(void)collective;
+	if (n_ranks <= 1)
+		return SCHED_ONESHOT;
+	while (n_ranks > row->n_ranks_max &&
+	       row < &rows[base_countof(rows) - 1])
+		row++;
+	if (bytes <= row->oneshot_max)
+		return SCHED_ONESHOT;
+	if (!crowded && bytes >= row->ring_min)
+		return SCHED_RING;
+	return SCHED_TWOSHOT;
+}

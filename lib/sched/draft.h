@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a generator writes its schedule with.
+ *
+ * A generator runs twice: the first time only to count, since a schedule is
+ * one block of memory, the second time to write.  So it must be a pure
+ * function of its arguments, and must not look at what it has written.
+ */
+#ifndef SCHED_DRAFT_H
+#define SCHED_DRAFT_H
+
+#include "sched.h"
+
+struct draft {
+	struct sched *sched; /* NULL while counting */
+	uint32_t n_chunks, n_lanes, n_steps, n_peers;
+	struct sched_step counted; /* stands for any step while counting */
+};
+
+/* One form of one algorithm: a row's entry in the table of sched.c. */
+struct generator {
+	void (*generate)(struct draft *draft, const struct sched_shape *shape,
+			 uint32_t rank);
+	/* Chunks that a rank sends in a pass of @n_chunks, at most. */
+	uint64_t (*sent_bound)(uint64_t n_ranks, uint64_t n_chunks);
+};
+
+extern const struct generator sched_ring_all_reduce;
+extern const struct generator sched_oneshot_all_reduce;
+extern const struct generator sched_twoshot_all_reduce;
+
+/* NULL: there is no such form, or a value is out of range. */
+const struct generator *sched_generator(enum sched_collective collective,
+					enum sched_algo algo);
+
+/* As sched_make() reports it. */
+int sched_check_shape(const struct sched_shape *shape, int rank);
+
+/* The next lane; the steps that follow are its steps. */
+uint32_t draft_lane(struct draft *draft, uint32_t channel);
+
+/*
+ * The next step of the last lane, without peers, own chunk or dependency.
+ * Valid until the next step.
+ */
+struct sched_step *draft_step(struct draft *draft, uint32_t chunk);
+
+/* A peer more for @step, which is the last one; all recv before any send. */
+void draft_recv(struct draft *draft, struct sched_step *step, uint32_t peer);
+void draft_send(struct draft *draft, struct sched_step *step, uint32_t peer);
+
+#endif

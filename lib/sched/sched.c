@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "draft.h"
+
+/* A new algorithm is a row here, its name in sched.h, and its file. */
+static const struct {
+	const char *name;
+	const struct generator *forms[SCHED_N_COLLECTIVES];
+} algos[SCHED_N_ALGOS] = {
+	[SCHED_RING] = {"ring",
+			{[SCHED_ALL_REDUCE] = &sched_ring_all_reduce}},
+	[SCHED_ONESHOT] = {"oneshot",
+			   {[SCHED_ALL_REDUCE] = &sched_oneshot_all_reduce}},
+	[SCHED_TWOSHOT] = {"twoshot",
+			   {[SCHED_ALL_REDUCE] = &sched_twoshot_all_reduce}},
+};
+
+static const char *const collectives[SCHED_N_COLLECTIVES] = {
+	[SCHED_ALL_REDUCE] = "all_reduce",
+};
+
+const char *sched_algo_name(enum sched_algo algo)
+{
+	return (unsigned int)algo < SCHED_N_ALGOS ? algos[algo].name : NULL;
+}
+
+const char *sched_collective_name(enum sched_collective collective)
+{
+	return (unsigned int)collective < SCHED_N_COLLECTIVES
+		       ? collectives[collective]
+		       : NULL;
+}
+
+const struct generator *sched_generator(enum sched_collective collective,
+					enum sched_algo algo)
+{
+	if ((unsigned int)collective >= SCHED_N_COLLECTIVES ||
+	    (unsigned int)algo >= SCHED_N_ALGOS)
+		return NULL;
+	return algos[algo].forms[collective];
+}
+
+uint32_t draft_lane(struct draft *draft, uint32_t channel)
+{
+	uint32_t at = draft->n_lanes++;
+
+	if (draft->sched) {
+		draft->sched->lanes[at].step = draft->n_steps;
+		draft->sched->lanes[at].channel = channel;
+	}
+	return at;
+}
+
+struct sched_step *draft_step(struct draft *draft, uint32_t chunk)
+{
+	struct sched *sched = draft->sched;
+	struct sched_step *step = &draft->counted;
+	uint32_t at = draft->n_steps++;
+
+	if (sched) {
+		step = &sched->steps[at];
+		sched->lanes[draft->n_lanes - 1].n_steps++;
+	}
+	*step = (struct sched_step){
+		.recv = draft->n_peers,
+		.send = draft->n_peers,
+		.chunk = chunk,
+		.after_lane = -1,
+		.after_step = -1,
+	};
+	return step;
+}
+
+static void draft_peer(struct draft *draft, uint32_t peer)
+{
+	if (draft->sched)
+		draft->sched->peers[draft->n_peers] = peer;
+	draft->n_peers++;
+}
+
+void draft_recv(struct draft *draft, struct sched_step *step, uint32_t peer)
+{
+	wreath_assert(!step->n_send);
+	draft_peer(draft, peer);
+	step->n_recv++;
+	step->send = draft->n_peers;
+}
+
+void draft_send(struct draft *draft, struct sched_step *step, uint32_t peer)
+{
+	draft_peer(draft, peer);
+	step->n_send++;
+}
+
+/* Every algorithm with one rank: the input is the result. */
+static void generate_alone(struct draft *draft,
+			   const struct sched_shape *shape, uint32_t rank)
+{
+	uint32_t k;
+
+	(void)rank;
+	draft->n_chunks = (uint32_t)shape->n_channels;
+	for (k = 0; k < draft->n_chunks; k++) {
+		struct sched_step *step;
+
+		draft_lane(draft, k);
+		step = draft_step(draft, k);
+		step->local = SCHED_INPUT;
+		step->flags = SCHED_STORE;
+	}
+}
+
+int sched_check_shape(const struct sched_shape *shape, int rank)
+{
+	if ((unsigned int)shape->collective >= SCHED_N_COLLECTIVES)
+		return base_error(WREATH_EINVAL,
+				  "shape: collective %d is not in [0, %d)",
+				  (int)shape->collective, SCHED_N_COLLECTIVES);
+	if ((unsigned int)shape->algo >= SCHED_N_ALGOS)
+		return base_error(WREATH_EINVAL,
+				  "shape: algo %d is not in [0, %d)",
+				  (int)shape->algo, SCHED_N_ALGOS);
+	if (shape->n_ranks < 1 || shape->n_ranks > SCHED_RANKS_MAX)
+		return base_error(WREATH_EINVAL,
+				  "shape: n_ranks %d is not in [1, %d]",
+				  shape->n_ranks, SCHED_RANKS_MAX);
+	if (shape->n_channels < 1 || shape->n_channels > SCHED_CHANNELS_MAX)
+		return base_error(WREATH_EINVAL,
+				  "shape: n_channels %d is not in [1, %d]",
+				  shape->n_channels, SCHED_CHANNELS_MAX);
+	if (shape->root)
+		return base_error(WREATH_EINVAL,
+				  "shape: root %d is not 0, and %s has no root",
+				  shape->root, collectives[shape->collective]);
+	if (rank < 0 || rank >= shape->n_ranks)
+		return base_error(WREATH_EINVAL,
+				  "schedule: rank %d is not in [0, %d)", rank,
+				  shape->n_ranks);
+	if (!sched_generator(shape->collective, shape->algo))
+		return base_error(WREATH_EUNSUP, "%s has no form for %s",
+				  algos[shape->algo].name,
+				  collectives[shape->collective]);
+	return 0;
+}
+
+/* The arrays follow each other in one block, the widest alignment first. */
+_Static_assert(_Alignof(struct sched_step) <= _Alignof(struct sched) &&
+		       _Alignof(struct sched_lane) ==
+			       _Alignof(struct sched_step) &&
+		       _Alignof(uint32_t) <= _Alignof(struct sched_step),
+	       "no padding is needed between the arrays");
+
+static struct sched *sched_new(const struct draft *counts)
+{
+	size_t lanes = counts->n_lanes * sizeof(struct sched_lane);
+	size_t steps = counts->n_steps * sizeof(struct sched_step);
+	size_t peers = counts->n_peers * sizeof(uint32_t);
+	struct sched *sched;
+
+	sched = base_alloc(1, sizeof(*sched) + lanes + steps + peers);
+	if (!sched)
+		return NULL;
+	sched->lanes = (struct sched_lane *)(sched + 1);
+	sched->steps = (struct sched_step *)(sched->lanes + counts->n_lanes);
+	sched->peers = (uint32_t *)(sched->steps + counts->n_steps);
+	sched->n_chunks = counts->n_chunks;
+	sched->n_lanes = counts->n_lanes;
+	sched->n_steps = counts->n_steps;
+	sched->n_peers = counts->n_peers;
+	return sched;
+}
+
+int sched_make(const struct sched_shape *shape, int rank, struct sched **out)
+{
+	void (*generate)(struct draft *, const struct sched_shape *, uint32_t);
+	struct draft counts = {0};
+	struct draft draft = {0};
+	int err = sched_check_shape(shape, rank);
+
+	if (err)
+		return err;
+	generate = shape->n_ranks == 1
+			   ? generate_alone
+			   : sched_generator(shape->collective, shape->algo)
+				     ->generate;
+	generate(&counts, shape, (uint32_t)rank);
+	wreath_assert(counts.n_lanes <= SCHED_LANES_MAX);
+	draft.sched = sched_new(&counts);
+	if (!draft.sched)
+		return WREATH_ENOMEM;
+	draft.sched->shape = *shape;
+	draft.sched->rank = rank;
+	generate(&draft, shape, (uint32_t)rank);
+	wreath_assert(draft.n_steps == counts.n_steps);
+	wreath_assert(draft.n_peers == counts.n_peers);
+	*out = draft.sched;
+	return 0;
+}
+
+void sched_free(struct sched *sched)
+{
+	base_free(sched);
+}

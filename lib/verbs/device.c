@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "verbs/verbs.h"
+
+int verbs_list(const struct verbs_table *verbs, struct verbs_name *names,
+	       int max, int *n)
+{
+	struct ibv_device **list;
+	int i, count = 0;
+
+	errno = 0;
+	list = verbs->get_device_list(&count);
+	if (!list) {
+		/* Without the kernel's modules there simply is no device. */
+		if (errno == ENOSYS || errno == ENOENT) {
+			*n = 0;
+			return 0;
+		}
+		return base_error(WREATH_EDEVICE,
+				  "%s cannot list its devices: %s",
+				  verbs->name, strerror(errno));
+	}
+	for (i = 0; i < count && i < max; i++)
+		snprintf(names[i].name, sizeof(names[i].name), "%s",
+			 verbs->get_device_name(list[i]));
+	verbs->free_device_list(list);
+	*n = count;
+	return 0;
+}
+
+static struct ibv_context *open_by_name(const struct verbs_table *verbs,
+					const char *name)
+{
+	struct ibv_context *context = NULL;
+	int i, n = 0;
+	struct ibv_device **list = verbs->get_device_list(&n);
+
+	if (!list)
+		return NULL;
+	errno = ENODEV;
+	for (i = 0; i < n; i++) {
+		if (strcmp(verbs->get_device_name(list[i]), name))
+			continue;
+		context = verbs->open_device(list[i]);
+		break;
+	}
+	verbs->free_device_list(list);
+	return context;
+}
+
+int verbs_device_open(const struct verbs_table *verbs, const char *name,
+		      struct verbs_device **out)
+{
+	struct verbs_device *device = base_alloc(1, sizeof(*device));
+	int err;
+
+	if (!device)
+		return WREATH_ENOMEM;
+	device->verbs = verbs;
+	snprintf(device->name, sizeof(device->name), "%s", name);
+	device->context = open_by_name(verbs, name);
+	if (!device->context) {
+		err = base_error(WREATH_EDEVICE, "cannot open %s of %s: %s%s",
+				 name, verbs->name, strerror(errno),
+				 errno == EACCES || errno == EPERM
+					 ? "; /dev/infiniband must be open to "
+					   "this user"
+					 : "");
+		goto err_free;
+	}
+	err = verbs->query_device(device->context, &device->attr);
+	if (err) {
+		err = base_error(WREATH_EDEVICE, "cannot query %s: %s", name,
+				 strerror(err > 0 ? err : errno));
+		goto err_close;
+	}
+	*out = device;
+	return 0;
+err_close:
+	verbs->close_device(device->context);
+err_free:
+	base_free(device);
+	return err;
+}
+
+void verbs_device_close(struct verbs_device *device)
+{
+	if (!device)
+		return;
+	if (device->verbs->close_device(device->context))
+		base_log(BASE_LOG_WARN, "cannot close %s: something of it is "
+					"in use", device->name);
+	base_free(device);
+}
+
+int verbs_port(struct verbs_device *device, int port,
+	       struct ibv_port_attr *attr)
+{
+	int err;
+
+	memset(attr, 0, sizeof(*attr));
+	err = device->verbs->query_port(device->context, (uint8_t)port, attr);
+	if (!err)
+		return 0;
+	return base_error(WREATH_EDEVICE, "cannot query port %d of %s: %s",
+			  port, device->name, strerror(err > 0 ? err : errno));
+}
+
+int verbs_gid(struct verbs_device *device, int port, int index,
+	      struct ibv_gid_entry *entry)
+{
+	int err = device->verbs->query_gid_ex(device->context, (uint32_t)port,
+					      (uint32_t)index, entry, 0,
+					      sizeof(*entry));
+
+	if (!err)
+		return 0;
+	/* Empty entries of the table are no failure: ENODATA. */
+	return base_error(WREATH_EINVAL, "GID %d of %s port %d: %s", index,
+			  device->name, port, strerror(err > 0 ? err : errno));
+}
+
+int verbs_pkey(struct verbs_device *device, int port, int index,
+	       uint16_t *pkey)
+{
+	__be16 value;
+
+	if (device->verbs->query_pkey(device->context, (uint8_t)port, index,
+				      &value))
+		return base_error(WREATH_EINVAL, "P_Key %d of %s port %d: %s",
+				  index, device->name, port, strerror(errno));
+	*pkey = be16toh(value);
+	return 0;
+}
+
+static const char *const wc_names[] = {
+	[IBV_WC_SUCCESS] = "IBV_WC_SUCCESS",
+	[IBV_WC_LOC_LEN_ERR] = "IBV_WC_LOC_LEN_ERR",
+	[IBV_WC_LOC_QP_OP_ERR] = "IBV_WC_LOC_QP_OP_ERR",
+	[IBV_WC_LOC_EEC_OP_ERR] = "IBV_WC_LOC_EEC_OP_ERR",
+	[IBV_WC_LOC_PROT_ERR] = "IBV_WC_LOC_PROT_ERR",
+	[IBV_WC_WR_FLUSH_ERR] = "IBV_WC_WR_FLUSH_ERR",
+	[IBV_WC_MW_BIND_ERR] = "IBV_WC_MW_BIND_ERR",
+	[IBV_WC_BAD_RESP_ERR] = "IBV_WC_BAD_RESP_ERR",
+	[IBV_WC_LOC_ACCESS_ERR] = "IBV_WC_LOC_ACCESS_ERR",
+	[IBV_WC_REM_INV_REQ_ERR] = "IBV_WC_REM_INV_REQ_ERR",
+	[IBV_WC_REM_ACCESS_ERR] = "IBV_WC_REM_ACCESS_ERR",
+	[IBV_WC_REM_OP_ERR] = "IBV_WC_REM_OP_ERR",
+	[IBV_WC_RETRY_EXC_ERR] = "IBV_WC_RETRY_EXC_ERR",
+	[IBV_WC_RNR_RETRY_EXC_ERR] = "IBV_WC_RNR_RETRY_EXC_ERR",
+	[IBV_WC_LOC_RDD_VIOL_ERR] = "IBV_WC_LOC_RDD_VIOL_ERR",
+	[IBV_WC_REM_INV_RD_REQ_ERR] = "IBV_WC_REM_INV_RD_REQ_ERR",
+	[IBV_WC_REM_ABORT_ERR] = "IBV_WC_REM_ABORT_ERR",
+	[IBV_WC_INV_EECN_ERR] = "IBV_WC_INV_EECN_ERR",
+	[IBV_WC_INV_EEC_STATE_ERR] = "IBV_WC_INV_EEC_STATE_ERR",
+	[IBV_WC_FATAL_ERR] = "IBV_WC_FATAL_ERR",
+	[IBV_WC_RESP_TIMEOUT_ERR] = "IBV_WC_RESP_TIMEOUT_ERR",
+	[IBV_WC_GENERAL_ERR] = "IBV_WC_GENERAL_ERR",
+};
+
+const char *verbs_wc_name(enum ibv_wc_status status)
+{
+	size_t at = (size_t)status;
+
+	if (at < base_countof(wc_names) && wc_names[at])
+		return wc_names[at];
+	return "an unknown completion status";
+}
+
+static const char *const event_names[] = {
+	[IBV_EVENT_CQ_ERR] = "IBV_EVENT_CQ_ERR",
+	[IBV_EVENT_QP_FATAL] = "IBV_EVENT_QP_FATAL",
+	[IBV_EVENT_QP_REQ_ERR] = "IBV_EVENT_QP_REQ_ERR",
+	[IBV_EVENT_QP_ACCESS_ERR] = "IBV_EVENT_QP_ACCESS_ERR",
+	[IBV_EVENT_COMM_EST] = "IBV_EVENT_COMM_EST",
+	[IBV_EVENT_SQ_DRAINED] = "IBV_EVENT_SQ_DRAINED",
+	[IBV_EVENT_PATH_MIG] = "IBV_EVENT_PATH_MIG",
+	[IBV_EVENT_PATH_MIG_ERR] = "IBV_EVENT_PATH_MIG_ERR",
+	[IBV_EVENT_DEVICE_FATAL] = "IBV_EVENT_DEVICE_FATAL",
+	[IBV_EVENT_PORT_ACTIVE] = "IBV_EVENT_PORT_ACTIVE",
+	[IBV_EVENT_PORT_ERR] = "IBV_EVENT_PORT_ERR",
+	[IBV_EVENT_LID_CHANGE] = "IBV_EVENT_LID_CHANGE",
+	[IBV_EVENT_PKEY_CHANGE] = "IBV_EVENT_PKEY_CHANGE",
+	[IBV_EVENT_SM_CHANGE] = "IBV_EVENT_SM_CHANGE",
+	[IBV_EVENT_SRQ_ERR] = "IBV_EVENT_SRQ_ERR",
+	[IBV_EVENT_SRQ_LIMIT_REACHED] = "IBV_EVENT_SRQ_LIMIT_REACHED",
+	[IBV_EVENT_QP_LAST_WQE_REACHED] = "IBV_EVENT_QP_LAST_WQE_REACHED",
+	[IBV_EVENT_CLIENT_REREGISTER] = "IBV_EVENT_CLIENT_REREGISTER",
+	[IBV_EVENT_GID_CHANGE] = "IBV_EVENT_GID_CHANGE",
+};
+
+const char *verbs_event_name(enum ibv_event_type type)
+{
+	size_t at = (size_t)type;
+
+	if (at < base_countof(event_names) && event_names[at])
+		return event_names[at];
+	return "an unknown event";
+}

@@ -1,0 +1,10 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Width of lines, blanks, form of comments, no remarks on unfinished work.
+here=$(dirname "$0")
+{
+	find include lib bench examples test -name '*.[ch]' -o -name '*.inc' \
+		-o -name '*.cc' -o -name '*.sh' -o -name '*.awk' -o \
+		-name '*.map'
+	echo Makefile
+} | sort | xargs awk -f "$here/columns.awk" -f "$here/strip.awk"

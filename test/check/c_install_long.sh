@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Install into an empty folder, and be a customer there: the examples are
+# compiled by what pkg-config says, with the shared library and with the static
+# one, and run; then uninstall, and nothing is left.
+set -u
+B=${B:-build}
+make=${MAKE:-make}
+prefix=/opt/wreath
+stage=$PWD/$B/stage
+flags=${SAN:+-fsanitize=$SAN}
+export PKG_CONFIG_SYSROOT_DIR=$stage
+export PKG_CONFIG_LIBDIR=$stage$prefix/lib/pkgconfig
+export PKG_CONFIG_PATH=
+status=0
+
+fault() {
+	echo "$*"
+	status=1
+}
+
+rm -rf "$stage" "$stage-static"
+"$make" -s --no-print-directory install DESTDIR="$stage" PREFIX=$prefix \
+	${SAN:+SAN="$SAN"} || exit 1
+cd "$stage$prefix" || exit 1
+for file in include/wreath.h lib/libwreath.so lib/libwreath.so.0 \
+	lib/libwreath.a lib/pkgconfig/wreath.pc bin/wreath \
+	bin/all_reduce_perf share/man/man1/wreath.1 share/man/man7/wreath.7 \
+	share/man/man7/wreath_env.7 share/man/man3/wreath_all_reduce.3; do
+	[ -e $file ] || fault "not installed: $file"
+done
+cd "$OLDPWD" || exit 1
+[ -z "$(find "$stage" -type f -perm /022)" ] ||
+	fault "others may write what was installed"
+grep -rqs "$stage" "$stage$prefix/lib/pkgconfig" "$stage$prefix/share" &&
+	fault "what was installed names the folder it was staged in"
+
+command -v pkg-config >/dev/null || {
+	[ $status = 0 ] || exit $status
+	echo "no pkg-config"
+	exit 77
+}
+header=$(awk '/define WREATH_VERSION_/ { printf "%s%s", s, $3; s = "." }' \
+	include/wreath.h)
+[ "$(pkg-config --modversion wreath)" = "$header" ] ||
+	fault "wreath.pc and wreath.h have different versions"
+
+# For the static library: the same installation without the shared one.
+cp -r "$stage" "$stage-static"
+rm -f "$stage-static$prefix"/lib/libwreath.so*
+
+# compile SOURCE STAGE OUTPUT [--static]
+compile() {
+	local compiler=${CC:-cc} standard=-std=gnu11
+	case $1 in
+	*.cc) compiler=${CXX:-c++} standard=-std=c++11 ;;
+	esac
+	# shellcheck disable=SC2046,SC2086
+	PKG_CONFIG_SYSROOT_DIR=$2 "$compiler" $standard $flags -O1 -Wall \
+		-Wextra -Werror "$1" -o "$3" \
+		$(PKG_CONFIG_SYSROOT_DIR=$2 pkg-config ${4:-} \
+			--cflags --libs wreath) -lm ||
+		fault "$1 does not compile against the installed copy ${4:-}"
+}
+
+programs=0
+export LD_LIBRARY_PATH=$stage$prefix/lib
+for source in "$stage$prefix"/share/doc/wreath/examples/*.c \
+	"$stage$prefix"/share/doc/wreath/examples/*.cc; do
+	[ -e "$source" ] || continue
+	name=$(basename "${source%.*}")
+	programs=$((programs + 1))
+	for kind in "" --static; do
+		program=$stage/$name$kind
+		compile "$source" "$stage${kind:+-static}" "$program" $kind
+		[ -x "$program" ] || continue
+		(cd "$(dirname "$source")" && timeout 60 \
+			"$stage$prefix/bin/wreath" run -n 2 "$program") ||
+			fault "$name $kind: exit status $?"
+		rm -f "$program"
+	done
+done
+[ $programs -gt 0 ] || fault "no examples were installed"
+
+# Names inside the static library are not in the way of a program's own.
+own=$stage/own_names
+compile "$(dirname "$0")/own_names.c" "$stage-static" "$own" --static
+[ ! -x "$own" ] || "$own" || fault "own_names: exit status $?"
+rm -f "$own"
+# Exactly the public names are global in it.
+nm -g --defined-only "$stage$prefix/lib/libwreath.a" |
+	awk 'NF == 3 && $3 !~ /^wreath_/ { print "global: " $3; bad = 1 }
+	END { exit bad }' || fault "libwreath.a shows more than wreath_*"
+
+unset LD_LIBRARY_PATH
+"$make" -s --no-print-directory uninstall DESTDIR="$stage" PREFIX=$prefix ||
+	fault "uninstall failed"
+left=$(find "$stage" ! -type d)
+[ -z "$left" ] || fault "left by uninstall: $left"
+rm -rf "$stage" "$stage-static"
+exit $status

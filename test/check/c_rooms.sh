@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Who includes whom is as lib/rooms allows.
+here=$(dirname "$0")
+find include lib bench examples test -name '*.[ch]' -o -name '*.inc' -o \
+	-name '*.cc' | sort | xargs awk -f "$here/rooms.awk" \
+	-f "$here/strip.awk" lib/rooms

@@ -1,0 +1,11 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# No file and no function is too long to read at one sitting.
+here=$(dirname "$0")
+{
+	find include lib bench examples test \
+		-name '*.[ch]' -o -name '*.inc' -o -name '*.cc' -o \
+		-name '*.sh' -o -name '*.awk'
+	echo Makefile
+} | sort | xargs awk -f "$here/sizes.awk" -f "$here/strip.awk" \
+	"$here/sizes.allow"

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: the choice is total, alike everywhere and without surprises.
+ * Method: every number of ranks with sizes from 0 to the largest.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "sched_kit.h"
+
+static void one_rank_or_none_is_oneshot(void **state)
+{
+	size_t bytes;
+
+	(void)state;
+	for (bytes = 1; bytes; bytes *= 2) {
+		assert_int_equal(sched_choose(SCHED_ALL_REDUCE, 1, bytes, false),
+				 SCHED_ONESHOT);
+		assert_int_equal(sched_choose(SCHED_ALL_REDUCE, 0, bytes, true),
+				 SCHED_ONESHOT);
+	}
+}
+
+/* What fits a cache line is one wait, whatever else is so. */
+static void small_is_oneshot_and_large_is_not(void **state)
+{
+	int n;
+
+	(void)state;
+	for (n = 2; n <= SCHED_RANKS_MAX; n++) {
+		int crowded;
+
+		for (crowded = 0; crowded < 2; crowded++) {
+			assert_int_equal(sched_choose(SCHED_ALL_REDUCE, n, 0,
+						      crowded),
+					 SCHED_ONESHOT);
+			assert_int_equal(sched_choose(SCHED_ALL_REDUCE, n, 64,
+						      crowded),
+					 SCHED_ONESHOT);
+			assert_int_not_equal(sched_choose(SCHED_ALL_REDUCE, n,
+							  SIZE_MAX, crowded),
+					     SCHED_ONESHOT);
+		}
+	}
+}
+
+/* oneshot, then twoshot, then ring: each takes over once. */
+static void a_larger_message_never_goes_back(void **state)
+{
+	static const int order[] = {[SCHED_ONESHOT] = 0,
+				    [SCHED_TWOSHOT] = 1,
+				    [SCHED_RING] = 2};
+	int n;
+
+	(void)state;
+	for (n = 2; n <= SCHED_RANKS_MAX; n++) {
+		int crowded;
+
+		for (crowded = 0; crowded < 2; crowded++) {
+			int last = 0;
+			size_t bytes;
+
+			for (bytes = 1; bytes; bytes *= 2) {
+				int at = order[sched_choose(SCHED_ALL_REDUCE, n,
+							    bytes, crowded)];
+
+				assert_true(at >= last);
+				last = at;
+			}
+		}
+	}
+}
+
+static void a_crowd_never_runs_a_ring(void **state)
+{
+	int n;
+
+	(void)state;
+	for (n = 2; n <= SCHED_RANKS_MAX; n++) {
+		size_t bytes;
+
+		for (bytes = 1; bytes; bytes *= 2)
+			assert_int_not_equal(sched_choose(SCHED_ALL_REDUCE, n,
+							  bytes, true),
+					     SCHED_RING);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_rank_or_none_is_oneshot),
+		cmocka_unit_test(small_is_oneshot_and_large_is_not),
+		cmocka_unit_test(a_larger_message_never_goes_back),
+		cmocka_unit_test(a_crowd_never_runs_a_ring),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

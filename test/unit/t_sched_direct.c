@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: the direct exchanges talk to everyone once, without a crowd at one
+ * peer, fold in order of rank, and reduce.
+ * Method: as for the ring; the schedules are looked at, and run by the judge.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "sched_judge.h"
+
+#define N_RANKS 12
+
+static const enum sched_algo direct[] = {SCHED_ONESHOT, SCHED_TWOSHOT};
+
+/* The step that receives from all: the first of the second lane. */
+static const struct sched_step *gathering(const struct sched *sched,
+					  enum sched_algo algo,
+					  uint32_t channel)
+{
+	uint32_t lane = channel * (algo == SCHED_ONESHOT ? 2 : 3) + 1;
+
+	assert_int_equal(sched->lanes[lane].channel, channel);
+	assert_int_equal(sched->lanes[lane].n_steps, 1);
+	return &sched->steps[sched->lanes[lane].step];
+}
+
+static void direct_folds_in_order_of_rank_everywhere(void **state)
+{
+	struct kit kit;
+	size_t a;
+	int n, rank;
+	uint32_t channel, i;
+
+	(void)state;
+	for (a = 0; a < base_countof(direct); a++) {
+		for (n = 2; n <= N_RANKS; n++) {
+			kit_make(&kit, direct[a], n, 2);
+			for (rank = 0; rank < n; rank++) {
+				const struct sched *sched = kit.scheds[rank];
+
+				for (channel = 0; channel < 2; channel++) {
+					const struct sched_step *step =
+						gathering(sched, direct[a],
+							  channel);
+					const uint32_t *peers =
+						sched->peers + step->recv;
+
+					assert_int_equal(step->n_recv, n - 1);
+					assert_int_equal(step->local_at, rank);
+					for (i = 0; i < step->n_recv; i++)
+						assert_int_equal(
+							peers[i],
+							i + (i >=
+							     step->local_at));
+				}
+			}
+			kit_release(&kit);
+		}
+	}
+}
+
+/* The @i-th peer that a rank sends to, over all steps. */
+static uint32_t target(const struct sched *sched, uint32_t i)
+{
+	uint32_t at;
+
+	for (at = 0; i >= sched->steps[at].n_send; at++)
+		i -= sched->steps[at].n_send;
+	return sched->peers[sched->steps[at].send + i];
+}
+
+static void direct_spreads_each_round_over_all_peers(void **state)
+{
+	struct kit kit;
+	size_t a;
+	int n, rank;
+	uint32_t i;
+
+	(void)state;
+	for (a = 0; a < base_countof(direct); a++) {
+		for (n = 2; n <= N_RANKS; n++) {
+			uint32_t rounds = (uint32_t)n - 1;
+
+			if (direct[a] == SCHED_TWOSHOT)
+				rounds *= 2;
+			kit_make(&kit, direct[a], n, 1);
+			for (i = 0; i < rounds; i++) {
+				int met[N_RANKS] = {0};
+
+				for (rank = 0; rank < n; rank++)
+					met[target(kit.scheds[rank], i)]++;
+				for (rank = 0; rank < n; rank++)
+					assert_int_equal(met[rank], 1);
+			}
+			kit_release(&kit);
+		}
+	}
+}
+
+static void twoshot_takes_results_in_the_order_they_are_sent(void **state)
+{
+	struct kit kit;
+	uint32_t by;
+
+	(void)state;
+	kit_make(&kit, SCHED_TWOSHOT, 7, 1);
+	/* The peer that is @by behind sends to this rank as its @by-th. */
+	for (by = 1; by < 7; by++) {
+		const struct sched_step *step = kit_step(&kit, 3, 2, by - 1);
+		uint32_t peer = kit.scheds[3]->peers[step->recv];
+		const struct sched_step *sends =
+			kit_step(&kit, (int)peer, 1, 0);
+
+		assert_int_equal(kit.scheds[peer]->peers[sends->send + by - 1],
+				 3);
+		assert_int_equal(step->chunk, peer);
+	}
+	kit_release(&kit);
+}
+
+static void direct_chunks_of_a_channel_are_neighbours(void **state)
+{
+	struct kit kit;
+	uint32_t i, j;
+
+	(void)state;
+	kit_make(&kit, SCHED_TWOSHOT, 5, 4);
+	for (i = 0; i < kit.scheds[2]->n_lanes; i++) {
+		const struct sched_lane *lane = &kit.scheds[2]->lanes[i];
+
+		for (j = 0; j < lane->n_steps; j++)
+			assert_int_equal(
+				kit.scheds[2]->steps[lane->step + j].chunk / 5,
+				lane->channel);
+	}
+	kit_release(&kit);
+}
+
+static void direct_reduces_every_chunk_once_in_any_order(void **state)
+{
+	uint64_t seed = kit_seed();
+	struct kit kit;
+	size_t a;
+	int n, i;
+
+	(void)state;
+	for (a = 0; a < base_countof(direct); a++) {
+		for (n = 1; n <= N_RANKS; n++) {
+			kit_make(&kit, direct[a], n, 1 + n % 4);
+			for (i = 0; i < 8; i++) {
+				const char *wrong =
+					judge_run(&kit, 1 + (uint32_t)i % 4,
+						  i % 2, kit_random(&seed));
+
+				if (wrong)
+					fail_msg("%d ranks: %s", n, wrong);
+			}
+			kit_release(&kit);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(direct_folds_in_order_of_rank_everywhere),
+		cmocka_unit_test(direct_spreads_each_round_over_all_peers),
+		cmocka_unit_test(
+			twoshot_takes_results_in_the_order_they_are_sent),
+		cmocka_unit_test(direct_chunks_of_a_channel_are_neighbours),
+		cmocka_unit_test(direct_reduces_every_chunk_once_in_any_order),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: whatever may be overwritten too early, or read too late, in some order
+ * of execution is refused, even where the order at hand is harmless.
+ * Method: right schedules, each with one access that nothing orders; and the
+ * same with the order put in, which must be proved.  The judge confirms that
+ * there is an order in which the former go wrong, where it can see it.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "sched_judge.h"
+
+/* Whether some order, of many, makes a wrong result. */
+static bool can_go_wrong(const struct kit *kit, bool in_place)
+{
+	uint64_t seed = kit_seed();
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		if (judge_run(kit, 2, in_place, kit_random(&seed)))
+			return true;
+	}
+	return false;
+}
+
+static void run_after(struct kit *kit, int rank, uint32_t lane, uint32_t at,
+		      int after_lane, int after_step)
+{
+	struct sched_step *step = kit_step(kit, rank, lane, at);
+
+	step->after_lane = after_lane;
+	step->after_step = after_step;
+}
+
+static void a_store_that_does_not_wait_for_the_send_is_refused(void **state)
+{
+	struct kit kit;
+	int rank;
+
+	(void)state;
+	for (rank = 0; rank < 3; rank++) {
+		kit_make(&kit, SCHED_ONESHOT, 3, 1);
+		run_after(&kit, rank, 1, 0, -1, -1);
+		kit_proved(&kit, 2, false);
+		assert_int_equal(kit_verify(&kit, 2, true), WREATH_EINVAL);
+		assert_true(can_go_wrong(&kit, true));
+		assert_false(can_go_wrong(&kit, false));
+		kit_release(&kit);
+	}
+}
+
+static void an_input_read_after_its_overwriting_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	/* The sum is stored, and then the input sent. */
+	kit_blank(&kit, 2, 1, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0);
+	kit_add(&kit, 1, 0, 0, 0, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 1, 0, 0, -1, SCHED_INPUT, 0, 0);
+	kit_add(&kit, 0, 0, 0, 1, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	kit_step(&kit, 0, 0, 1)->local_at = 0;
+	kit_proved(&kit, 2, false);
+	kit_refused(&kit, 2, true,
+		    "rank 1 lane 0 step 1: reads input chunk 0, which in place "
+		    "lane 0 step 0 may have overwritten");
+	assert_true(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
+/*
+ * Rank 0's second lane reads its input once more, for a copy that nobody
+ * needs; the result of rank 1 may be written over it meanwhile.
+ */
+static void build_late_reader(struct kit *kit)
+{
+	kit_blank(kit, 2, 3, 1);
+	kit_add(kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0);
+	kit_add(kit, 1, 0, 0, 0, SCHED_INPUT, 0, 1)->flags =
+		SCHED_STORE | SCHED_SEND_FINAL;
+	kit_add(kit, 0, 1, 0, 1, SCHED_NONE, -1, 0)->flags =
+		SCHED_STORE | SCHED_RECV_FINAL;
+	kit_add(kit, 0, 2, 0, -1, SCHED_INPUT, -1, 0);
+}
+
+static void a_final_chunk_sent_too_early_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	build_late_reader(&kit);
+	kit_proved(&kit, 2, false);
+	assert_int_equal(kit_verify(&kit, 2, true), WREATH_EINVAL);
+	/* Before the step that takes it is not enough: it has landed then. */
+	run_after(&kit, 0, 1, 0, 2, 0);
+	kit_refused(&kit, 2, true, "its sender may write final chunk 0");
+	/* Before the step that the sender waits for is. */
+	run_after(&kit, 0, 1, 0, -1, -1);
+	run_after(&kit, 0, 0, 0, 2, 0);
+	kit_proved(&kit, 2, true);
+	kit_release(&kit);
+}
+
+/* Rank 0 stores a first guess in its output, where the final chunk lands. */
+static void a_store_over_a_landed_final_chunk_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	build_late_reader(&kit);
+	kit_step(&kit, 0, 2, 0)->flags = SCHED_STORE;
+	assert_int_equal(kit_verify(&kit, 2, false), WREATH_EINVAL);
+	assert_true(can_go_wrong(&kit, false));
+	run_after(&kit, 0, 1, 0, 2, 0);
+	kit_refused(&kit, 2, false, "its sender may write final chunk 0");
+	assert_true(can_go_wrong(&kit, false));
+	run_after(&kit, 0, 1, 0, -1, -1);
+	run_after(&kit, 0, 0, 0, 2, 0);
+	kit_proved(&kit, 2, false);
+	assert_false(can_go_wrong(&kit, false));
+	kit_release(&kit);
+}
+
+static void two_lanes_that_store_one_chunk_are_refused(void **state)
+{
+	struct sched_step *step;
+	struct kit kit;
+
+	(void)state;
+	kit_blank(&kit, 2, 3, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 1);
+	kit_add(&kit, 1, 0, 0, -1, SCHED_INPUT, 0, 1);
+	kit_add(&kit, 0, 1, 0, 1, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	step = kit_add(&kit, 1, 1, 0, 0, SCHED_INPUT, -1, 0);
+	step->flags = SCHED_STORE;
+	step->local_at = 1;
+	kit_step(&kit, 0, 1, 0)->local_at = 0;
+	/* A first guess, stored at any time. */
+	kit_add(&kit, 1, 2, 0, -1, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	assert_int_equal(kit_verify(&kit, 2, false), WREATH_EINVAL);
+	assert_true(can_go_wrong(&kit, false));
+	run_after(&kit, 1, 1, 0, 2, 0);
+	kit_proved(&kit, 2, false);
+	assert_false(can_go_wrong(&kit, false));
+	kit_release(&kit);
+}
+
+static void an_output_read_while_it_may_be_stored_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	/* Rank 1 sends what lane 0 stores, from a lane of its own. */
+	kit_blank(&kit, 2, 2, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0);
+	kit_add(&kit, 1, 0, 0, 0, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 1, 1, 0, -1, SCHED_OUTPUT, 0, 1)->flags =
+		SCHED_SEND_FINAL;
+	kit_add(&kit, 0, 1, 0, 1, SCHED_NONE, -1, 0)->flags =
+		SCHED_STORE | SCHED_RECV_FINAL;
+	assert_int_equal(kit_verify(&kit, 2, false), WREATH_EINVAL);
+	assert_true(can_go_wrong(&kit, false));
+	run_after(&kit, 1, 1, 0, 0, 0);
+	kit_proved(&kit, 2, false);
+	kit_proved(&kit, 2, true);
+	assert_false(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
+/* A reader of the old value must be done before the next is stored. */
+static void an_output_overwritten_while_it_is_read_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	kit_blank(&kit, 2, 2, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 0, 1, 0, -1, SCHED_OUTPUT, 1, 0);
+	run_after(&kit, 0, 1, 0, 0, 0);
+	kit_add(&kit, 1, 0, 0, -1, SCHED_INPUT, 0, 0);
+	kit_add(&kit, 1, 0, 0, 0, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 0, 0, 0, 1, SCHED_OUTPUT, -1, 0)->flags = SCHED_STORE;
+	kit_step(&kit, 0, 0, 1)->local_at = 0;
+	assert_int_equal(kit_verify(&kit, 2, false), WREATH_EINVAL);
+	assert_true(can_go_wrong(&kit, false));
+	run_after(&kit, 0, 0, 1, 1, 0);
+	kit_proved(&kit, 2, false);
+	assert_false(can_go_wrong(&kit, false));
+	kit_release(&kit);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_store_that_does_not_wait_for_the_send_is_refused),
+		cmocka_unit_test(
+			an_input_read_after_its_overwriting_is_refused),
+		cmocka_unit_test(a_final_chunk_sent_too_early_is_refused),
+		cmocka_unit_test(
+			a_store_over_a_landed_final_chunk_is_refused),
+		cmocka_unit_test(two_lanes_that_store_one_chunk_are_refused),
+		cmocka_unit_test(
+			an_output_read_while_it_may_be_stored_is_refused),
+		cmocka_unit_test(
+			an_output_overwritten_while_it_is_read_is_refused),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

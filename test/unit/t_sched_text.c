@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: the text form is what a reader needs, no more, and never leaves its
+ * buffer.
+ * Method: exact texts of small cases; every buffer size up to the whole text.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "sched_kit.h"
+
+static struct sched *make(enum sched_algo algo, int n_ranks, int n_channels,
+			  int rank)
+{
+	struct sched_shape shape = {SCHED_ALL_REDUCE, algo, n_ranks, n_channels,
+				    0};
+	struct sched *sched;
+
+	assert_int_equal(sched_make(&shape, rank, &sched), 0);
+	return sched;
+}
+
+static void expect(struct sched *sched, const char *text)
+{
+	char out[4096];
+
+	assert_int_equal(sched_print(sched, out, sizeof(out)), strlen(text));
+	assert_string_equal(out, text);
+	sched_free(sched);
+}
+
+static void a_ring_reads_as_it_runs(void **state)
+{
+	(void)state;
+	expect(make(SCHED_RING, 4, 1, 0),
+	       "collective  all_reduce\n"
+	       "algorithm   ring\n"
+	       "rank        0 of 4\n"
+	       "channels    1\n"
+	       "chunks      4 a pass\n"
+	       "lane 0      channel 0, steps 7\n"
+	       "\n"
+	       "lane 0 step 0: input -> send 1                         chunk 0\n"
+	       "lane 0 step 1: recv 3 + input -> send 1                chunk 3\n"
+	       "lane 0 step 2: recv 3 + input -> send 1                chunk 2\n"
+	       "lane 0 step 3: recv 3 + input -> store, send final 1   chunk 1\n"
+	       "lane 0 step 4: recv final 3 -> store, send final 1     chunk 0\n"
+	       "lane 0 step 5: recv final 3 -> store, send final 1     chunk 3\n"
+	       "lane 0 step 6: recv final 3 -> store                   chunk 2\n");
+}
+
+static void lists_fold_in_the_order_shown(void **state)
+{
+	(void)state;
+	expect(make(SCHED_ONESHOT, 6, 1, 2),
+	       "collective  all_reduce\n"
+	       "algorithm   oneshot\n"
+	       "rank        2 of 6\n"
+	       "channels    1\n"
+	       "chunks      1 a pass\n"
+	       "lane 0      channel 0, steps 1\n"
+	       "lane 1      channel 0, steps 1\n"
+	       "\n"
+	       "lane 0 step 0: input -> send 3-5 0 1 in lane 1"
+	       "        chunk 0\n"
+	       "lane 1 step 0: recv 0 1 + input + recv 3-5 -> store"
+	       "   chunk 0, after lane 0 step 0\n");
+}
+
+static void one_rank_only_stores(void **state)
+{
+	(void)state;
+	expect(make(SCHED_TWOSHOT, 1, 2, 0),
+	       "collective  all_reduce\n"
+	       "algorithm   twoshot\n"
+	       "rank        0 of 1\n"
+	       "channels    2\n"
+	       "chunks      2 a pass\n"
+	       "lane 0      channel 0, steps 1\n"
+	       "lane 1      channel 1, steps 1\n"
+	       "\n"
+	       "lane 0 step 0: input -> store   chunk 0\n"
+	       "lane 1 step 0: input -> store   chunk 1\n");
+}
+
+static void a_stored_chunk_is_shown_as_output(void **state)
+{
+	struct sched *sched = make(SCHED_RING, 3, 1, 0);
+	char out[4096];
+
+	(void)state;
+	sched->steps[1].local = SCHED_OUTPUT;
+	sched_print(sched, out, sizeof(out));
+	assert_non_null(strstr(out, "lane 0 step 1: recv 2 + output -> send 1"));
+	sched_free(sched);
+}
+
+static void any_buffer_holds_the_beginning_and_ends_it(void **state)
+{
+	struct sched *sched = make(SCHED_TWOSHOT, 5, 1, 3);
+	char whole[4096], part[4096];
+	size_t n = sched_print(sched, whole, sizeof(whole));
+	size_t size;
+
+	(void)state;
+	assert_int_equal(sched_print(sched, NULL, 0), n);
+	for (size = 1; size <= n + 1; size++) {
+		memset(part, '#', sizeof(part));
+		assert_int_equal(sched_print(sched, part, size), n);
+		assert_int_equal(strlen(part), size - 1);
+		assert_memory_equal(part, whole, size - 1);
+		assert_int_equal(part[size], '#');
+	}
+	sched_free(sched);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_ring_reads_as_it_runs),
+		cmocka_unit_test(lists_fold_in_the_order_shown),
+		cmocka_unit_test(one_rank_only_stores),
+		cmocka_unit_test(a_stored_chunk_is_shown_as_output),
+		cmocka_unit_test(any_buffer_holds_the_beginning_and_ends_it),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
