@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <string.h>
 
 #include "sock.h"
@@ -171,6 +172,12 @@ void boot_guests_let_in(struct boot *boot)
 		int fd = boot_sock_accept(boot->listener);
 		int i = find_seat(boot);
 
+		if (fd == -EMFILE || fd == -ENFILE) {
+			/* A seat given up may help; else not to spin. */
+			boot_sock_close(&boot->guests[i].fd);
+			boot->deaf_until_ns = base_now_ns() +
+					      RETRY_MS * UINT64_C(1000000);
+		}
 		if (fd < 0)
 			return;
 		boot_sock_close(&boot->guests[i].fd);

@@ -72,8 +72,6 @@ static int boot_new(const struct boot_args *args, struct boot **out)
 	boot->rank = args->rank;
 	boot->n_ranks = args->n_ranks;
 	boot->timeout_ms = args->timeout_ms;
-	boot->on_failure = args->on_failure;
-	boot->on_failure_arg = args->on_failure_arg;
 	boot->process = (int)getpid();
 	boot->listener = -1;
 	boot->wake = -1;
@@ -172,6 +170,19 @@ static int join_tree(struct boot *boot, const struct boot_args *args)
 	return gather_names(boot, left_ms < 5000 ? 5000 : left_ms);
 }
 
+/* Not before there is something that the callback could be about. */
+static void arm(struct boot *boot, const struct boot_args *args)
+{
+	boot_lock(boot);
+	boot->on_failure = args->on_failure;
+	boot->on_failure_arg = args->on_failure_arg;
+	/* A rank may have died since. */
+	boot->callback_is_due = args->on_failure && boot->has_failed;
+	if (boot->callback_is_due)
+		boot_sock_event_set(boot->wake);
+	boot_unlock(boot);
+}
+
 int boot_open(const struct boot_args *args, struct boot **out)
 {
 	char text[BOOT_TEXT_BYTES];
@@ -188,14 +199,11 @@ int boot_open(const struct boot_args *args, struct boot **out)
 	if (err) {
 		/* Those who are connected to us hear the reason. */
 		snprintf(text, sizeof(text), "%s", base_error_text());
-		pthread_mutex_lock(&boot->lock);
-		boot->on_failure = NULL;
-		boot->callback_is_due = false;
-		pthread_mutex_unlock(&boot->lock);
 		boot_fail(boot, err, -1, text);
 		boot_close(boot);
 		return base_error_again(err, text);
 	}
+	arm(boot, args);
 	*out = boot;
 	return 0;
 }

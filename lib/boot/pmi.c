@@ -7,8 +7,8 @@
  * and after; so nothing is changed on the descriptor, and no more is read than
  * one answer.  Whoever has said "init" must say "finalize" before it ends, or
  * the manager takes it for dead; said early, it would shut out an MPI library
- * that comes later.  So it is said at exit(), unless an MPI library is in the
- * process, which then says it by itself.
+ * that comes later.  So it is said at exit(), unless an MPI library has been
+ * started in the process, which then says it by itself.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -263,12 +263,22 @@ int boot_discover_pmi(const struct base_env *env, struct boot_place *place)
 	return err;
 }
 
+/* An MPI library that was never started says nothing at its end. */
+static bool mpi_is_in_charge(void)
+{
+	int (*initialized)(int *flag);
+	int flag = 0;
+
+	*(void **)&initialized = dlsym(RTLD_DEFAULT, "PMPI_Initialized");
+	return initialized && !initialized(&flag) && flag;
+}
+
 __attribute__((destructor)) static void finalize(void)
 {
 	char answer[LINE_BYTES];
 
 	if (pmi.process != (int)getpid() || pmi.is_broken ||
-	    dlsym(RTLD_DEFAULT, "PMPI_Init"))
+	    mpi_is_in_charge())
 		return;
 	if (!say("cmd=finalize\n"))
 		hear(answer, sizeof(answer),

@@ -80,6 +80,8 @@ static struct guest *find_seat(struct root *root)
 	return oldest[0] ? oldest[0] : oldest[1];
 }
 
+static void serve_guest(struct root *root, struct guest *guest);
+
 static void let_in(struct root *root, int listener)
 {
 	static const unsigned char no_token[BOOT_TOKEN_BYTES];
@@ -113,6 +115,8 @@ static void let_in(struct root *root, int listener)
 			  EPOLLIN, EPOLL_CTL_ADD))
 			boot_sock_close(&fd);
 		guest->fd = fd;
+		/* Who has said hello by now is not the first to be evicted. */
+		serve_guest(root, guest);
 	}
 }
 

@@ -76,6 +76,10 @@ static int prepare(struct boot *boot, struct polled *polled)
 	polled->wake = (struct pollfd){.fd = boot->wake, .events = POLLIN};
 	polled->listener = (struct pollfd){.fd = boot->listener,
 					   .events = POLLIN};
+	if (boot->deaf_until_ns > base_now_ns()) {
+		polled->listener.fd = -1;
+		sooner(&ms, boot->deaf_until_ns);
+	}
 	for (i = 0; i < N_LINKS; i++) {
 		const struct boot_link *link = &boot->links[i];
 		short events = link->out ? POLLIN | POLLOUT : POLLIN;

@@ -110,6 +110,7 @@ struct boot {
 		struct boot_auth auth;
 	} guests[BOOT_N_GUESTS];
 	uint64_t join_deadline_ns;
+	uint64_t deaf_until_ns; /* no descriptor to accept with */
 
 	struct boot_gather gather;
 	struct boot_inbox *inboxes;

@@ -4,6 +4,8 @@
  * for every small number of ranks and for 64, as threads and as processes, and
  * count descriptors.
  */
+#include <sys/resource.h>
+
 #include "boot_ranks.h"
 
 static int knows_everybody(struct a_rank *rank)
@@ -119,6 +121,105 @@ static void descriptors_do_not_leak(void **state)
 	assert_true(count_fds_until(n_fds) <= n_fds);
 }
 
+static int gather_and_talk(struct a_rank *rank)
+{
+	int n = rank->ranks->n;
+	int value = rank->rank;
+	int all[MAX_RANKS];
+	int err = boot_all_gather(rank->boot, &value, sizeof(value), all);
+
+	if (!err)
+		err = boot_send(rank->boot, (rank->rank + 1) % n, &value,
+				sizeof(value));
+	if (!err)
+		err = boot_recv(rank->boot, (rank->rank + n - 1) % n, &value,
+				sizeof(value));
+	return err;
+}
+
+static void every_failed_allocation_is_an_error(void **state)
+{
+	static struct ranks ranks;
+	int n_fds;
+	uint64_t nth;
+	bool all_good = false;
+
+	(void)state;
+	ms_sleep(100);
+	n_fds = count_fds();
+	/* About 60 allocations: three ranks, a root, and their frames. */
+	for (nth = 1; nth < 200 && !(all_good && nth > 100); nth++) {
+		int i;
+
+		ranks_init(&ranks, 3, gather_and_talk);
+		for (i = 0; i < 3; i++) {
+			ranks.rank[i].join_ms = 1000;
+			ranks.rank[i].timeout_ms = 1000;
+		}
+		base_alloc_fail_at(nth);
+		if (boot_root_start("lo", 1, &ranks.id)) {
+			assert_has(wreath_error_text(), "no memory");
+			continue;
+		}
+		run_threads(&ranks, 0, 3);
+		base_alloc_fail_at(0);
+		all_good = true;
+		for (i = 0; i < 3; i++)
+			all_good &= !ranks.rank[i].result;
+	}
+	assert_true(all_good);
+	/* Roots whose ranks never came end after their time. */
+	assert_true(count_fds_until(n_fds) <= n_fds);
+}
+
+/* In a child: a root and two ranks with @n_more descriptors; any result. */
+static void join_with_few_descriptors(int n_more)
+{
+	static struct ranks ranks;
+	struct rlimit limit;
+	int i;
+
+	ranks_init(&ranks, 2, gather_and_talk);
+	for (i = 0; i < 2; i++) {
+		ranks.rank[i].join_ms = 400;
+		ranks.rank[i].timeout_ms = 400;
+	}
+	limit.rlim_cur = limit.rlim_max = (rlim_t)(count_fds() - 3 + n_more);
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		_exit(2);
+	if (boot_root_start("lo", 1, &ranks.id))
+		_exit(wreath_error_text()[0] ? 10 : 3);
+	run_threads(&ranks, 0, 2);
+	for (i = 0; i < 2; i++) {
+		if (ranks.rank[i].result)
+			_exit(10);
+	}
+	_exit(0);
+}
+
+static void too_few_descriptors_are_an_error(void **state)
+{
+	pid_t pids[30];
+	int n_good = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 30; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			alarm(20);
+			join_with_few_descriptors(i);
+		}
+	}
+	for (i = 0; i < 30; i++) {
+		int status = wait_rank(pids[i]);
+
+		assert_true(status == 0 || status == 10);
+		n_good += !status;
+	}
+	assert_in_range(n_good, 5, 25);
+}
+
 static void arguments_out_of_range_are_named(void **state)
 {
 	static struct ranks ranks;
@@ -150,14 +251,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_join),
+		cmocka_unit_test(too_few_descriptors_are_an_error),
 		cmocka_unit_test(one_rank_needs_no_socket),
 		cmocka_unit_test(any_number_of_threads_join),
 		cmocka_unit_test(sixty_four_threads_join_in_a_second),
 		cmocka_unit_test(a_root_makes_many_communicators),
 		cmocka_unit_test(descriptors_do_not_leak),
+		cmocka_unit_test(every_failed_allocation_is_an_error),
 		cmocka_unit_test(arguments_out_of_range_are_named),
 	};
 
 	alarm(60);
+	/* For the roots that a failed allocation leaves without ranks. */
+	setenv("WREATH_JOIN_TIMEOUT", "2s", 1);
 	return cmocka_run_group_tests_name("boot/open", tests, NULL, NULL);
 }
