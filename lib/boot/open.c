@@ -15,7 +15,8 @@ static int check_args(const struct boot_args *args)
 	if (args->n_ranks < 1 || args->n_ranks > BOOT_MAX_RANKS)
 		return base_error(WREATH_EINVAL,
 				  "%d ranks are asked for, there may be 1 to "
-				  "%d", args->n_ranks, BOOT_MAX_RANKS);
+				  "%d",
+				  args->n_ranks, BOOT_MAX_RANKS);
 	if (args->rank < 0 || args->rank >= args->n_ranks)
 		return base_error(WREATH_EINVAL, "rank %d is not in [0, %d)",
 				  args->rank, args->n_ranks);
@@ -26,8 +27,8 @@ static int check_args(const struct boot_args *args)
 	if (args->config && strlen(args->config) >= BOOT_CONFIG_BYTES)
 		return base_error(WREATH_EINVAL,
 				  "the settings '%s' are longer than %d "
-				  "characters", args->config,
-				  BOOT_CONFIG_BYTES - 1);
+				  "characters",
+				  args->config, BOOT_CONFIG_BYTES - 1);
 	return 0;
 }
 
@@ -76,8 +77,8 @@ static int boot_new(const struct boot_args *args, struct boot **out)
 	boot->listener = -1;
 	boot->wake = -1;
 	boot->gather.sequence = 1;
-	boot->join_deadline_ns = base_now_ns() +
-				 (uint64_t)args->join_timeout_ms * 1000000;
+	boot->join_deadline_ns =
+		base_now_ns() + (uint64_t)args->join_timeout_ms * 1000000;
 	init_links(boot);
 	boot->inboxes = base_alloc(n, sizeof(*boot->inboxes));
 	boot->left = base_alloc(n, sizeof(*boot->left));
@@ -104,13 +105,14 @@ static int start_thread(struct boot *boot)
 	}
 	/* The thread begins by taking the lock, and then knows its own name. */
 	pthread_mutex_lock(&boot->lock);
-	err = boot_thread_start(boot_serve, boot, "wreath-boot",
-				&boot->thread);
+	err = boot_thread_start(boot_serve, boot, "wreath-boot", &boot->thread);
 	boot->has_thread = !err;
 	pthread_mutex_unlock(&boot->lock);
 	if (err)
-		return base_error(WREATH_ENOMEM, "rank %d's thread did not "
-				  "start: %s", boot->rank, strerror(err));
+		return base_error(WREATH_ENOMEM,
+				  "rank %d's thread did not "
+				  "start: %s",
+				  boot->rank, strerror(err));
 	return 0;
 }
 
@@ -194,8 +196,8 @@ int boot_open(const struct boot_args *args, struct boot **out)
 	err = boot_new(args, &boot);
 	if (err)
 		return err;
-	err = args->n_ranks == 1 ? gather_names(boot, 1000) :
-				   join_tree(boot, args);
+	err = args->n_ranks == 1 ? gather_names(boot, 1000)
+				 : join_tree(boot, args);
 	if (err) {
 		/* Those who are connected to us hear the reason. */
 		snprintf(text, sizeof(text), "%s", base_error_text());

@@ -50,8 +50,7 @@ static void every_changed_bit_is_noticed(void **state)
 	for (bit = 0; bit < 1024; bit++) {
 		boot_id_encode(&id, &bytes);
 		bytes.bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-		assert_int_equal(boot_id_decode(&bytes, &again),
-				 WREATH_EINVAL);
+		assert_int_equal(boot_id_decode(&bytes, &again), WREATH_EINVAL);
 		assert_has(wreath_error_text(), "unique id");
 	}
 	memset(&bytes, 0, sizeof(bytes));
@@ -136,8 +135,8 @@ static void a_private_file_is_read(void **state)
 
 static void a_file_open_to_others_is_refused(void **state)
 {
-	static const mode_t modes[] = {0640, 0604, 0620, 0602, 0610, 0601,
-				       0644, 0777};
+	static const mode_t modes[] = {0640, 0604, 0620, 0602,
+				       0610, 0601, 0644, 0777};
 	struct boot_id id = sample();
 	struct wreath_unique_id bytes;
 	char path[] = "/tmp/t_boot_id.XXXXXX";

@@ -73,14 +73,16 @@ static void frames_out_of_place_name_their_sender(void **state)
 		{.type = BOOT_UP, .sequence = 1, .value = 8, .bytes = 8},
 		{.type = BOOT_UP, .sequence = 3, .value = 8, .bytes = 8},
 		{.type = BOOT_UP, .sequence = 2, .value = 8, .bytes = 16},
-		{.type = BOOT_UP, .sequence = 2, .value = UINT32_MAX,
+		{.type = BOOT_UP,
+		 .sequence = 2,
+		 .value = UINT32_MAX,
 		 .bytes = UINT32_MAX},
-		{.type = BOOT_UP, .sequence = 2, .value = 4097,
-		 .bytes = 4097},
+		{.type = BOOT_UP, .sequence = 2, .value = 4097, .bytes = 4097},
 		{.type = BOOT_DOWN, .sequence = 2, .value = 8, .bytes = 32},
-		{.type = BOOT_MESSAGE, .source = 1, .target = 0,
-		 .bytes = 4097},
-		{.type = BOOT_MESSAGE, .source = 1, .target = 0,
+		{.type = BOOT_MESSAGE, .source = 1, .target = 0, .bytes = 4097},
+		{.type = BOOT_MESSAGE,
+		 .source = 1,
+		 .target = 0,
 		 .bytes = UINT32_MAX},
 		{.type = BOOT_MESSAGE, .source = 2, .target = 0, .bytes = 1},
 		{.type = BOOT_MESSAGE, .source = 1, .target = 4, .bytes = 1},
@@ -88,10 +90,14 @@ static void frames_out_of_place_name_their_sender(void **state)
 		{.type = BOOT_MESSAGE, .source = UINT32_MAX, .target = 0},
 		{.type = BOOT_MESSAGE, .source = 1, .target = 1, .bytes = 1},
 		{.type = BOOT_CREDIT, .source = 1, .target = 0, .value = 1},
-		{.type = BOOT_CREDIT, .source = 1, .target = 0,
+		{.type = BOOT_CREDIT,
+		 .source = 1,
+		 .target = 0,
 		 .value = UINT32_MAX},
 		{.type = BOOT_CREDIT, .source = 1, .target = 0, .bytes = 1},
-		{.type = BOOT_FAIL, .source = 0, .value = 13,
+		{.type = BOOT_FAIL,
+		 .source = 0,
+		 .value = 13,
 		 .bytes = BOOT_TEXT_BYTES},
 		{.type = BOOT_FAIL, .source = 0, .value = 0, .bytes = 4},
 		{.type = BOOT_FAIL, .source = 9, .value = 13, .bytes = 4},
@@ -117,8 +123,8 @@ static void noise_names_its_sender(void **state)
 {
 	static struct hostile hostile;
 	const char *given = getenv("SEED");
-	unsigned int seed = given ? (unsigned int)atoi(given) :
-				    (unsigned int)getpid();
+	unsigned int seed =
+		given ? (unsigned int)atoi(given) : (unsigned int)getpid();
 	int round;
 
 	(void)state;

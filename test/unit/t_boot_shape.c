@@ -35,8 +35,7 @@ static void check_rank(int rank, int n)
 	for (i = 0; i < parent.n_children; i++)
 		if (parent.child[i].first == rank)
 			return;
-	fail_msg("rank %d of %d is no child of rank %d", rank, n,
-		 shape.parent);
+	fail_msg("rank %d of %d is no child of rank %d", rank, n, shape.parent);
 }
 
 static void every_rank_has_its_place(void **state)
