@@ -101,6 +101,10 @@ static int check_flags(const struct place *place, const struct sched_step *step)
 				     "something else or nothing");
 	if (step->flags & SCHED_RECV_INPUT && !step->n_recv)
 		return refuse(place, "it is to take raw input from nobody");
+	/* One stays where it is, the other moves to the receiver. */
+	if (step->flags & SCHED_SEND_INPUT && step->flags & SCHED_SEND_FINAL)
+		return refuse(place, "it is to send one chunk both as raw "
+				     "input and as final");
 	return 0;
 }
 

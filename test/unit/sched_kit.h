@@ -18,6 +18,18 @@
 /* Steps and peers that a test may add to a schedule. */
 #define KIT_ROOM 16
 
+/* Under a sanitizer, where the long tests would take a minute. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define KIT_IS_SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define KIT_IS_SLOW 1
+#endif
+#endif
+#ifndef KIT_IS_SLOW
+#define KIT_IS_SLOW 0
+#endif
+
 struct kit {
 	int n_ranks;
 	struct sched *scheds[SCHED_RANKS_MAX];
