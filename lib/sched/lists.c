@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The ground of the proof: the later parts follow every index and list of a
+ * schedule without looking again, and size their memory by what is counted
+ * here.  A schedule may come from anywhere, so nothing is taken for granted
+ * but that the arrays are as long as their counts say.
+ */
 #include <inttypes.h>
 
 #include "draft.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Who sends what to whom, found without running anything: a queue has one lane
+ * that sends and one that takes, each in a fixed order, so that its k-th
+ * message is known at both ends.
+ */
 #include <inttypes.h>
 
 #include "verify.h"
@@ -51,10 +56,10 @@ static int lay_out(struct verify *verify)
 			node->sent = (uint32_t)n_sent;
 			n_taken += node->step->n_recv;
 			n_sent += node->step->n_send;
-			if (n_taken > INT32_MAX || n_sent > INT32_MAX)
+			if (n_taken > VERIFY_MAX || n_sent > VERIFY_MAX)
 				return base_error(WREATH_EINVAL,
-						  "more than %d messages a "
-						  "pass", INT32_MAX);
+						  "more than %u messages a "
+						  "pass", VERIFY_MAX);
 		}
 	}
 	verify->n_messages = (uint32_t)n_sent;

@@ -183,8 +183,8 @@ static int check_write(const struct memory *memory, uint32_t at)
 		verify, at,
 		"%s chunk %" PRIu32 " before lane %" PRIu32 " step %" PRIu32
 		" is certain to be done with it",
-		start != at ? "its sender may write final" : "overwrites", chunk,
-		lane, used[lane] - 1);
+		start != at ? "its sender may write final" : "overwrites",
+		chunk, lane, used[lane] - 1);
 }
 
 /* Called in the run's order, so that of any two the later one is checked. */
