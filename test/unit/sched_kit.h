@@ -92,11 +92,15 @@ static inline void kit_blank(struct kit *kit, int n_ranks, uint32_t n_lanes,
 			     uint32_t n_chunks)
 {
 	struct sched_lane lanes[SCHED_LANES_MAX] = {{0}};
+	struct sched_step no_step;
+	uint32_t no_peer;
 	struct sched blank = {
 		.shape = {SCHED_ALL_REDUCE, SCHED_ONESHOT, n_ranks, 1, 0},
 		.n_chunks = n_chunks,
 		.n_lanes = n_lanes,
 		.lanes = lanes,
+		.steps = &no_step,
+		.peers = &no_peer,
 	};
 
 	kit->n_ranks = n_ranks;

@@ -226,6 +226,63 @@ static void an_input_overwritten_while_a_peer_reads_it_is_refused(void **state)
 	kit_release(&kit);
 }
 
+/* Rank 1's guess comes from the step before the one that reads. */
+static void an_input_overwritten_just_before_it_is_read_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	kit_blank(&kit, 2, 3, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0)->flags =
+		SCHED_SEND_INPUT;
+	kit_add(&kit, 1, 0, 0, -1, SCHED_INPUT, 0, 2);
+	kit_add(&kit, 1, 0, 0, 0, SCHED_INPUT, 0, 1)->flags =
+		SCHED_RECV_INPUT | SCHED_STORE;
+	kit_add(&kit, 0, 2, 0, 1, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 0, 1, 0, 1, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	run_after(&kit, 0, 2, 0, 0, 0);
+	run_after(&kit, 0, 1, 0, 2, 0);
+	kit_refused(&kit, 2, true,
+		    "rank 0 lane 2 step 0: may overwrite input chunk 0, which "
+		    "rank 1 lane 0 step 1 reads in place");
+	assert_true(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
+/*
+ * Rank 2's guess is final, and sent when rank 0 has sent its input: rank 0
+ * takes it when rank 1 has read, but it may have landed long before.
+ */
+static void a_final_chunk_over_an_input_being_read_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	kit_blank(&kit, 3, 3, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0)->flags =
+		SCHED_SEND_INPUT;
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 2, 0);
+	kit_add(&kit, 2, 0, 0, 0, SCHED_INPUT, 0, 2)->flags =
+		SCHED_SEND_FINAL;
+	kit_add(&kit, 2, 0, 0, -1, SCHED_INPUT, 1, 0);
+	kit_add(&kit, 1, 0, 0, 2, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 1, 0, 0, 0, SCHED_OUTPUT, 0, 1)->flags =
+		SCHED_RECV_INPUT | SCHED_STORE;
+	kit_add(&kit, 1, 0, 0, -1, SCHED_OUTPUT, 2, 1);
+	kit_add(&kit, 2, 1, 0, 1, SCHED_NONE, 0, 1)->flags = SCHED_STORE;
+	kit_add(&kit, 0, 1, 0, 1, SCHED_NONE, -1, 0);
+	kit_add(&kit, 0, 2, 0, 2, SCHED_NONE, -1, 0)->flags =
+		SCHED_STORE | SCHED_RECV_FINAL;
+	kit_add(&kit, 0, 1, 0, 2, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	run_after(&kit, 0, 2, 0, 1, 0);
+	run_after(&kit, 0, 1, 1, 2, 0);
+	kit_refused(&kit, 2, true,
+		    "rank 0 lane 2 step 0: may overwrite input chunk 0, which "
+		    "rank 1 lane 0 step 1 reads in place");
+	assert_true(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
 /* In a oneshot nothing tells the sender that its input has been read. */
 static void an_input_read_after_its_owner_has_left_is_refused(void **state)
 {
@@ -302,6 +359,10 @@ int main(void)
 			an_output_overwritten_while_it_is_read_is_refused),
 		cmocka_unit_test(
 			an_input_overwritten_while_a_peer_reads_it_is_refused),
+		cmocka_unit_test(
+			an_input_overwritten_just_before_it_is_read_is_refused),
+		cmocka_unit_test(
+			a_final_chunk_over_an_input_being_read_is_refused),
 		cmocka_unit_test(
 			an_input_read_after_its_owner_has_left_is_refused),
 		cmocka_unit_test(an_answer_by_way_of_another_rank_is_proved),

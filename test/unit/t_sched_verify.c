@@ -10,7 +10,7 @@
 
 #include "sched_kit.h"
 
-#define N_RANKS (KIT_IS_SLOW ? 20 : 64)
+#define N_RANKS (KIT_IS_SLOW ? 16 : 64)
 
 /*
  * In place needs everything that out of place does, and few slots all that
