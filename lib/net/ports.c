@@ -171,7 +171,10 @@ static int open_any(struct net *net, const struct verbs_table *verbs,
 				  "port with a GID; `wreath info` shows them",
 				  n, verbs->name);
 	if (err == WREATH_EAGAIN)
-		return base_error(WREATH_EDEVICE, "%s has no device",
+		return base_error(WREATH_EDEVICE,
+				  "%s has no device; is its driver loaded and "
+				  "/dev/infiniband there?  Ranks of one host "
+				  "need none, unless WREATH_SOFT is off",
 				  verbs->name);
 	if (!err)
 		net->ports[net->n_ports - 1].is_soft = is_soft;

@@ -310,6 +310,21 @@ static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
 	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
 }
 
+static void map_places(struct net_conn *conn, const struct net_place *place)
+{
+	net_unmap(conn, conn->output_map);
+	net_unmap(conn, conn->input_map);
+	conn->place = *place;
+	conn->output_map = NULL;
+	conn->input_map = NULL;
+	if (place->kinds & NET_PLACE_OUTPUT)
+		conn->output_map = map_place(conn, place->output_rkey,
+					     place->output, place->bytes);
+	if (place->kinds & NET_PLACE_INPUT)
+		conn->input_map = map_place(conn, place->input_rkey,
+					    place->input, place->bytes);
+}
+
 bool net_place_take(struct net_conn *conn, uint32_t signature)
 {
 	const struct net_grant *grant =
@@ -327,16 +342,7 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 		return false;
 	conn->n_places_taken++;
 	/* The same place as last time keeps its mapping: keys are unique. */
-	if (!memcmp(&place, &conn->place, sizeof(place)))
-		return true;
-	conn->place = place;
-	conn->output_map = NULL;
-	conn->input_map = NULL;
-	if (place.kinds & NET_PLACE_OUTPUT)
-		conn->output_map = map_place(conn, place.output_rkey,
-					     place.output, place.bytes);
-	if (place.kinds & NET_PLACE_INPUT)
-		conn->input_map = map_place(conn, place.input_rkey,
-					    place.input, place.bytes);
+	if (memcmp(&place, &conn->place, sizeof(place)))
+		map_places(conn, &place);
 	return true;
 }

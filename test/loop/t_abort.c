@@ -7,6 +7,7 @@
  */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "test/loop/ranks.h"
@@ -54,15 +55,19 @@ static int wait_in_stream(struct rank *rank, float *words)
 /* A call that ends by the abort alone: the last rank does not take part. */
 static int wait_forever(struct rank *rank, enum way way)
 {
-	static __thread float words[300000];
 	size_t count = way == IN_A_BIG_CALL ? 300000 : 10;
+	float *words = calloc(count, sizeof(*words));
+	int err;
 
 	if (way == IN_A_STREAM)
-		return wait_in_stream(rank, words);
-	if (way == IN_FINALIZE)
-		return wreath_comm_finalize(rank->comm);
-	return wreath_all_reduce(words, words, count, WREATH_FLOAT32,
-				 WREATH_SUM, rank->comm, NULL);
+		err = wait_in_stream(rank, words);
+	else if (way == IN_FINALIZE)
+		err = wreath_comm_finalize(rank->comm);
+	else
+		err = wreath_all_reduce(words, words, count, WREATH_FLOAT32,
+					WREATH_SUM, rank->comm, NULL);
+	free(words);
+	return err;
 }
 
 static int watch(struct rank *rank)

@@ -47,6 +47,8 @@ static void open_pair(const char *soft, const char *arrival, const char *fault)
 				 0);
 		conns[i] = net_conn(nets[i], !i, 0);
 	}
+	assert_int_equal(net_conn_reach(nets[0], 1, 0), 0);
+	assert_int_equal(net_conn_reach(nets[1], 0, 0), 0);
 }
 
 static void close_pair(void)

@@ -23,7 +23,7 @@ static void sizes_are_those_of_the_types(void **state)
 	for (type = 0; type < WREATH_N_TYPES; type++)
 		assert_int_equal(wreath_type_size(type), sizes[type]);
 	assert_int_equal(wreath_type_size(WREATH_N_TYPES), 0);
-	assert_int_equal(wreath_type_size((enum wreath_type)-1), 0);
+	assert_int_equal(wreath_type_size((enum wreath_type) - 1), 0);
 }
 
 static void every_type_and_operation_has_a_kernel(void **state)
@@ -44,10 +44,10 @@ static void every_type_and_operation_has_a_kernel(void **state)
 		assert_true(reduce_get(type, WREATH_AVG, false) ==
 			    reduce_get(type, WREATH_SUM, false));
 		assert_null(reduce_get(type, WREATH_N_OPS, false));
-		assert_null(reduce_get(type, (enum wreath_op)-1, true));
+		assert_null(reduce_get(type, (enum wreath_op) - 1, true));
 	}
 	assert_null(reduce_get(WREATH_N_TYPES, WREATH_SUM, false));
-	assert_null(reduce_get((enum wreath_type)-1, WREATH_SUM, true));
+	assert_null(reduce_get((enum wreath_type) - 1, WREATH_SUM, true));
 }
 
 /* @n_src sources to @n_dst destinations at the given offsets in memory. */
