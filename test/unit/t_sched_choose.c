@@ -14,10 +14,12 @@ static void one_rank_or_none_is_oneshot(void **state)
 
 	(void)state;
 	for (bytes = 1; bytes; bytes *= 2) {
-		assert_int_equal(sched_choose(SCHED_ALL_REDUCE, 1, bytes, false),
-				 SCHED_ONESHOT);
-		assert_int_equal(sched_choose(SCHED_ALL_REDUCE, 0, bytes, true),
-				 SCHED_ONESHOT);
+		assert_int_equal(
+			sched_choose(SCHED_ALL_REDUCE, 1, bytes, false),
+			SCHED_ONESHOT);
+		assert_int_equal(
+			sched_choose(SCHED_ALL_REDUCE, 0, bytes, true),
+			SCHED_ONESHOT);
 	}
 }
 
