@@ -119,7 +119,7 @@ took=$((took / 10)).$((took % 10))
 
 # A launcher's helpers may need a moment to see that their parent has ended,
 # and what somebody else has in /dev/shm comes and goes.
-for _ in {1..12}; do
+for ((i = 0; i < ${PATIENCE:-12}; i++)); do
 	left=$(left_processes)
 	files=$(left_shm)
 	[ -n "$left$files" ] || break
