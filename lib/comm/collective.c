@@ -57,7 +57,6 @@ static int run(const struct comm_op *op)
 	struct wreath_comm *comm = op->comm;
 	size_t elem_bytes = wreath_type_size(op->type);
 	int64_t wanted = comm->env.value[BASE_ENV_ALGO];
-	struct exec_plan *plan;
 	struct exec_args args;
 	enum sched_algo algo;
 	int err;
@@ -82,8 +81,8 @@ static int run(const struct comm_op *op)
 	args.sign.type = op->type;
 	args.sign.op = op->op;
 	args.sign.algo = algo;
-	err = comm_plan(comm, algo, &args.sign, &plan);
-	return err ? err : exec_run(plan, &args);
+	err = comm_plan(comm, algo, &args.sign);
+	return err ? err : exec_run(comm->plans[algo].plan, &args);
 }
 
 int comm_run(const struct comm_op *op)

@@ -39,12 +39,10 @@ int wreath_unique_id_create(struct wreath_unique_id *id)
 
 /* ---- failure ---- */
 
-int comm_error(struct wreath_comm *comm)
+int comm_error_told(struct wreath_comm *comm)
 {
 	int error = atomic_load_explicit(&comm->error, memory_order_acquire);
 
-	if (base_likely(!error))
-		return 0;
 	pthread_mutex_lock(&comm->error_lock);
 	base_error_again(error, comm->error_text);
 	pthread_mutex_unlock(&comm->error_lock);

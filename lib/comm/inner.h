@@ -79,11 +79,24 @@ int comm_drain(struct wreath_comm *comm);
 /* The communicator is broken: keep the error, tell every rank. */
 int comm_fail(struct wreath_comm *comm, int error);
 /* 0, or what broke it, with the text of the calling thread set. */
-int comm_error(struct wreath_comm *comm);
+int comm_error_told(struct wreath_comm *comm);
+static inline int comm_error(struct wreath_comm *comm)
+{
+	/* Pairs with the release in init.c: the text is there. */
+	return base_likely(!atomic_load_explicit(&comm->error,
+						 memory_order_acquire))
+		       ? 0 : comm_error_told(comm);
+}
 
 /* plans.c: the plan of @algo, connected; made at first use. */
-int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
-	      const struct net_sign *sign, struct exec_plan **out);
+int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+		  const struct net_sign *sign);
+static inline int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
+			    const struct net_sign *sign)
+{
+	return base_likely(comm->plans[algo].plan != NULL)
+		       ? 0 : comm_plan_new(comm, algo, sign);
+}
 void comm_plans_free(struct wreath_comm *comm);
 
 /* Queue @op; WREATH_EAGAIN when the queue is full. */

@@ -149,8 +149,8 @@ static int connect_for(struct wreath_comm *comm, const struct sched *sched,
 	return err;
 }
 
-int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
-	      const struct net_sign *sign, struct exec_plan **out)
+int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+		  const struct net_sign *sign)
 {
 	struct sched_shape shape = {
 		.collective = SCHED_ALL_REDUCE,
@@ -161,10 +161,6 @@ int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
 	struct sched *sched;
 	int err;
 
-	if (base_likely(comm->plans[algo].plan != NULL)) {
-		*out = comm->plans[algo].plan;
-		return 0;
-	}
 	err = sched_make(&shape, comm->rank, &sched);
 	if (err)
 		return err;
@@ -177,7 +173,6 @@ int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
 		return err;
 	}
 	comm->plans[algo].sched = sched;
-	*out = comm->plans[algo].plan;
 	return 0;
 }
 

@@ -48,8 +48,12 @@ struct exec_plan {
 	struct net_conn **grants_to, **grants_from;
 	uint32_t n_grants_to, n_grants_from;
 	bool may_read_inputs; /* all that is not final is raw input */
+	bool is_exchange;
 	struct net_lane **receives; /* every lane that receives, once */
 	uint32_t n_receives;
+
+	/* Where small messages are put together. */
+	_Alignas(BASE_LINE) char lines[NET_LINES_MAX * BASE_LINE];
 
 	/* The operation under way. */
 	const struct exec_args *args;
@@ -67,6 +71,11 @@ struct exec_plan {
 /* The lane's step, as far as it can go: 1 done, 0 held up, or an error. */
 int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane);
 int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane);
+/*
+ * The shortest of all: a plan that is two steps, send the input and fold what
+ * comes (is_exchange), on a vector that fits a line.
+ */
+int exec_run_line(struct exec_plan *plan);
 
 /* wait.c */
 struct exec_wait {

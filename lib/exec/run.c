@@ -429,6 +429,8 @@ int exec_run(struct exec_plan *plan, const struct exec_args *args)
 	net_sign_post(plan->net, &args->sign);
 	if (!plan->bytes)
 		return 0;
+	if (plan->is_exchange && plan->bytes <= NET_LINE_DATA)
+		return exec_run_line(plan);
 	plan->is_in_place = false;
 	enter(plan);
 	longest = base_min_size(plan->lanes[0].chunk_bytes, plan->bytes);

@@ -246,7 +246,13 @@ static int fill_place(struct net_conn *conn, void *output, const void *input,
 	int err;
 
 	place->bytes = bytes;
-	if (mem_find(output, bytes, &region)) {
+	/*
+	 * Where slots are stored to directly, private memory is better served
+	 * by them: a peer could reach it only through the kernel, which is no
+	 * faster at any size.
+	 */
+	if (mem_find(output, bytes, &region) &&
+	    (region.fd >= 0 || !conn->lanes[0].map_slots)) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->output_rkey);
 		if (err)

@@ -52,15 +52,14 @@ static int check_after(const struct place *place, const struct sched_step *step)
 
 	if (step->after_lane == -1 && step->after_step == -1)
 		return 0;
-	if (step->after_lane < 0 ||
-	    (uint32_t)step->after_lane >= sched->n_lanes)
+	/* As unsigned numbers, negative ones are too large as well. */
+	if ((uint32_t)step->after_lane >= sched->n_lanes)
 		return refuse(place,
 			      "after_lane %" PRId32 " is not in [0, %" PRIu32
 			      ")",
 			      step->after_lane, sched->n_lanes);
-	if (step->after_step < 0 ||
-	    (uint32_t)step->after_step >=
-		    sched->lanes[step->after_lane].n_steps)
+	if ((uint32_t)step->after_step >=
+	    sched->lanes[step->after_lane].n_steps)
 		return refuse(place,
 			      "after_step %" PRId32 " is not in [0, %" PRIu32
 			      "), the steps of lane %" PRId32,

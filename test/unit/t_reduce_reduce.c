@@ -177,7 +177,7 @@ static void copies_are_exact_at_every_size_and_alignment(void **state)
 static void expect_same_in(unsigned int csr, enum wreath_type type, int op,
 			   struct reduce_args args)
 {
-	unsigned int was = _mm_getcsr(), after;
+	unsigned int was = _mm_getcsr(), before, after;
 	size_t bytes = args.count * wreath_type_size(type);
 	void *const in_want[1] = {want}, *const in_dst[1] = {dst[0]};
 	struct test_table tables[3];
@@ -189,10 +189,13 @@ static void expect_same_in(unsigned int csr, enum wreath_type type, int op,
 	for (t = 0; t < n; t++) {
 		memset(dst[0], 0, bytes);
 		_mm_setcsr((was & ~REDUCE_FP_CHANGED) | csr);
+		/* An emulator may not keep all of it. */
+		before = _mm_getcsr();
 		tables[t].table->fn[type][op](&args);
 		after = _mm_getcsr();
 		_mm_setcsr(was);
-		assert_int_equal(after & REDUCE_FP_CHANGED, csr);
+		assert_int_equal(after & REDUCE_FP_CHANGED,
+				 before & REDUCE_FP_CHANGED);
 		assert_memory_equal(dst[0], want, bytes);
 	}
 }
