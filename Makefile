@@ -200,8 +200,8 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples bins run check test bench-peers install uninstall clean \
-	force
+.PHONY: all unit loop examples bins run check test bench-peers install \
+	uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
