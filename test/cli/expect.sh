@@ -52,7 +52,7 @@ json() {
 	command -v python3 >/dev/null || return 0
 	python3 -c 'import json, sys
 x = json.load(open(sys.argv[1]))
-sys.exit(not eval(sys.argv[2]))' "$1" "$2" 2>"$dir/python" && return
+sys.exit(not eval("(" + sys.argv[2] + ")"))' "$1" "$2" 2>"$dir/python" && return
 	complain "not so in the JSON: $2: $ran"
 	tail -n 1 "$dir/python"
 	head -c 300 "$1"
