@@ -21,8 +21,9 @@ shows out '^  WREATH_SOFT +roce:1,ib:1 +\(environment\) '
 # Every variable of the table, and nothing else.
 names=$(grep -o '{"WREATH_[A-Z_]*"' lib/base/env.c 2>/dev/null |
 	tr -dc 'A-Z_\n' | sort)
-[ -z "$names" ] || [ "$names" = "$(sed -n 's/^  \(WREATH_[A-Z_]*\) .*/\1/p' \
-	"$dir/out" | sort)" ] || complain "the settings are not the table's"
+shown=$(sed -n 's/^  \(WREATH_[A-Z_]*\) .*/\1/p' "$dir/out" | sort)
+[ -z "$names" ] || [ "$names" = "$shown" ] ||
+	complain "the settings are not the table's"
 
 expect 0 "$wreath" info --json
 json "$dir/out" '[s["source"] for s in x["sources"]] == ["libibverbs", "soft"]'
