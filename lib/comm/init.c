@@ -369,14 +369,21 @@ int wreath_comm_init_env(struct wreath_comm **comm)
 
 int wreath_comm_finalize(struct wreath_comm *comm)
 {
+	struct net_sign sign = {.collective = SCHED_N_COLLECTIVES};
 	char done[SCHED_RANKS_MAX];
 	int err = comm_check(comm, "wreath_comm_finalize");
 
 	if (err || comm->is_final)
 		return err;
 	err = comm_drain(comm);
-	if (!err && comm->boot)
+	if (!err && comm->boot) {
+		/* Who waits for this rank in one more operation shall see why
+		 * it won't come. */
+		sign.seq = atomic_load_explicit(&comm->next_ticket,
+						memory_order_relaxed) + 1;
+		net_sign_post(comm->net, &sign);
 		err = boot_all_gather(comm->boot, "", 1, done);
+	}
 	if (err)
 		return comm_fail(comm, err);
 	comm->is_final = true;

@@ -22,6 +22,10 @@ void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 		(enum sched_collective)sign->collective);
 	const char *algo = sched_algo_name((enum sched_algo)sign->algo);
 
+	if (sign->collective == SCHED_N_COLLECTIVES) {
+		snprintf(out, size, "the end of the communicator");
+		return;
+	}
 	snprintf(out, size, "%s(count %" PRIu64 ", %s, %s) by %s",
 		 collective ? collective : "no such collective", sign->count,
 		 base_type_name(sign->type), base_op_name(sign->op),
