@@ -65,6 +65,9 @@ int boot_discover(const struct base_env *env, struct boot_place *place)
 	static int (*const ways[])(const struct base_env *env,
 				   struct boot_place *place) = {
 		boot_discover_wreath,
+		boot_discover_torchrun,
+		boot_discover_pmi,
+		boot_discover_open_mpi,
 	};
 	struct boot_place found;
 	size_t i;

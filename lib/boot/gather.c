@@ -172,7 +172,7 @@ static void fail_late(struct boot *boot)
 	int culprit = -1;
 	int i;
 
-	boot_text_ms(boot->timeout_ms, within);
+	boot_text_ms(gather->timeout_ms, within);
 	for (i = 0; i < boot->shape.n_children; i++) {
 		const struct boot_link *link = &boot->links[1 + i];
 		char name[128];
@@ -217,7 +217,7 @@ static uint64_t patience_ns(const struct boot *boot)
 		SLACK_DELIVERED_MS :
 		SLACK_LEVEL_MS * (int64_t)(DEEPEST - boot->shape.depth);
 
-	return (uint64_t)(boot->timeout_ms + slack_ms) * 1000000;
+	return (uint64_t)(boot->gather.timeout_ms + slack_ms) * 1000000;
 }
 
 static int wait_down(struct boot *boot, uint64_t sequence)
@@ -253,8 +253,8 @@ static int wait_down(struct boot *boot, uint64_t sequence)
 	return 0;
 }
 
-int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
-		    void *all)
+int boot_gather_within(struct boot *boot, int64_t timeout_ms, const void *mine,
+		       size_t bytes, void *all)
 {
 	struct boot_gather *gather = &boot->gather;
 	uint64_t sequence;
@@ -270,6 +270,7 @@ int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
 		err = boot_failed_again(boot);
 	if (!err) {
 		sequence = gather->sequence;
+		gather->timeout_ms = timeout_ms;
 		if (bytes)
 			memcpy(boot_frame_payload(gather->up), mine, bytes);
 		gather->mine_is_in = true;
@@ -286,4 +287,10 @@ int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
 	}
 	boot_unlock(boot);
 	return err;
+}
+
+int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
+		    void *all)
+{
+	return boot_gather_within(boot, boot->timeout_ms, mine, bytes, all);
 }

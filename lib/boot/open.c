@@ -122,7 +122,6 @@ static int gather_names(struct boot *boot, int64_t timeout_ms)
 	struct boot_name_wire mine = {.pid = htole32((uint32_t)getpid())};
 	struct boot_name_wire *all;
 	struct boot_rank *ranks;
-	int64_t usual_ms = boot->timeout_ms;
 	int err = WREATH_ENOMEM;
 	int i;
 
@@ -132,9 +131,7 @@ static int gather_names(struct boot *boot, int64_t timeout_ms)
 	ranks = base_alloc((size_t)boot->n_ranks, sizeof(*ranks));
 	if (!all || !ranks)
 		goto out;
-	boot->timeout_ms = timeout_ms;
-	err = boot_all_gather(boot, &mine, sizeof(mine), all);
-	boot->timeout_ms = usual_ms;
+	err = boot_gather_within(boot, timeout_ms, &mine, sizeof(mine), all);
 	for (i = 0; !err && i < boot->n_ranks; i++) {
 		ranks[i].pid = (int)le32toh(all[i].pid);
 		memcpy(ranks[i].host, all[i].host, sizeof(ranks[i].host));

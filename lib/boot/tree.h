@@ -81,6 +81,7 @@ struct boot_gather {
 	bool mine_is_in;
 	bool sent_up;
 	bool child_is_in[BOOT_FAN_OUT];
+	int64_t timeout_ms; /* of the caller that waits */
 	size_t record_bytes;
 	struct boot_frame *up;	 /* the subtree's records */
 	struct boot_frame *down; /* everyone's, being received */
@@ -190,6 +191,9 @@ void boot_gather_up_ends(struct boot *boot, struct boot_link *link);
 bool boot_gather_down_begins(struct boot *boot, struct boot_link *link);
 void boot_gather_down_ends(struct boot *boot, struct boot_link *link);
 void boot_gather_release(struct boot *boot);
+/* boot_all_gather() with a deadline of its own; takes the lock itself. */
+int boot_gather_within(struct boot *boot, int64_t timeout_ms, const void *mine,
+		       size_t bytes, void *all);
 
 bool boot_message_begins(struct boot *boot, struct boot_link *link);
 void boot_message_ends(struct boot *boot, struct boot_link *link);
@@ -231,6 +235,17 @@ bool boot_sleep(struct boot *boot, uint64_t deadline_ns);
 
 /* "rank 3 (host a, pid 17)"; before the names are known, "rank 3". */
 void boot_name(const struct boot *boot, int rank, char text[128]);
+
+/* ---- connect.c: the tree comes up; boot's thread only ---- */
+
+/* Begin to connect to the parent, where that is due. */
+void boot_parent_try(struct boot *boot);
+/* The connection to the parent can go on. */
+void boot_parent_step(struct boot *boot, struct boot_link *link);
+/* Somebody knocks. */
+void boot_guests_let_in(struct boot *boot);
+/* Somebody who has come, a child or a stranger, can go on. */
+void boot_guest_step(struct boot *boot, int i);
 
 /* ---- serve.c ---- */
 

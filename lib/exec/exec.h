@@ -58,8 +58,8 @@ void exec_plan_free(struct exec_plan *plan);
 int exec_run(struct exec_plan *plan, const struct exec_args *args);
 
 /*
- * "all_reduce(count 4, float32, sum) by ring", for messages.  A rank that
- * makes no more calls has the collective SCHED_N_COLLECTIVES.
+ * "all_reduce(count 4, float32, sum) by ring", for messages; the collective
+ * SCHED_N_COLLECTIVES is the end of the communicator.
  */
 void exec_sign_text(const struct net_sign *sign, char *out, size_t size);
 

@@ -44,12 +44,16 @@ struct exec_plan {
 	uint32_t n_lanes;
 	struct exec_step *steps;
 	struct net_lane **ends; /* the steps' lists point into it */
-	/* Connections whose finals go to a place: granted by us, by the peer. */
+	/* Connections whose finals go to a place: we grant, or the peer. */
 	struct net_conn **grants_to, **grants_from;
 	uint32_t n_grants_to, n_grants_from;
 	bool may_read_inputs; /* all that is not final is raw input */
+	bool is_exchange;
 	struct net_lane **receives; /* every lane that receives, once */
 	uint32_t n_receives;
+
+	/* Where small messages are put together. */
+	_Alignas(BASE_LINE) char lines[NET_LINES_MAX * BASE_LINE];
 
 	/* The operation under way. */
 	const struct exec_args *args;
@@ -66,7 +70,14 @@ struct exec_plan {
 
 /* The lane's step, as far as it can go: 1 done, 0 held up, or an error. */
 int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane);
+/* Has every peer's grant for the operation come? */
+bool exec_has_places(struct exec_plan *plan);
 int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane);
+/*
+ * The shortest of all: a plan that is two steps, send the input and fold what
+ * comes (is_exchange), on a vector that fits a line.
+ */
+int exec_run_line(struct exec_plan *plan);
 
 /* wait.c */
 struct exec_wait {

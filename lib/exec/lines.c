@@ -76,11 +76,12 @@ static void fold_lines(const struct exec_plan *plan,
 	}
 }
 
-static int send_lines(const struct exec_plan *plan,
+static int send_lines(struct exec_plan *plan,
 		      const struct exec_step *step, const char *from,
 		      size_t bytes, size_t n_lines)
 {
-	_Alignas(BASE_LINE) char lines[NET_LINES_MAX * BASE_LINE];
+	/* Not the stack's: what travels behind a short payload is ours. */
+	char *lines = plan->lines;
 	size_t at, i;
 	uint32_t s;
 	int err;
@@ -89,8 +90,6 @@ static int send_lines(const struct exec_plan *plan,
 		size_t n = base_min_size(NET_LINE_DATA, bytes - at);
 
 		memcpy(lines + i * BASE_LINE, from + at, n);
-		/* What travels is written, also where nobody will read. */
-		memset(lines + i * BASE_LINE + n, 0, NET_LINE_DATA - n);
 	}
 	for (s = 0; s < step->n_send; s++) {
 		struct net_lane *end = step->send[s];
@@ -148,4 +147,101 @@ int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane)
 			return err;
 	}
 	return 1;
+}
+
+static int await_line(struct exec_plan *plan, const struct net_lane *end)
+{
+	struct exec_wait wait;
+
+	exec_wait_reset(&wait);
+	for (;;) {
+		enum net_arrival is_there =
+			net_line_arrived(end, 0, plan->signature);
+		int err;
+
+		if (base_likely(is_there == NET_ARRIVED))
+			return 0;
+		if (is_there == NET_MISMATCH)
+			return exec_mismatch(plan, end);
+		plan->lanes[1].waits_for = end;
+		err = exec_wait(plan, &wait);
+		if (base_unlikely(err))
+			return err;
+	}
+}
+
+static int await_credit(struct exec_plan *plan, const struct net_lane *end)
+{
+	struct exec_wait wait;
+
+	exec_wait_reset(&wait);
+	while (!net_can_send(end, NET_LINE_SLOTS)) {
+		int err;
+
+		plan->lanes[0].waits_for = end;
+		err = exec_wait(plan, &wait);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int send_line(struct exec_plan *plan, const struct exec_step *step)
+{
+	char *line = plan->lines;
+	uint32_t s;
+
+	memcpy(line, plan->args->send, plan->bytes);
+	for (s = 0; s < step->n_send; s++) {
+		struct net_lane *end = step->send[s];
+		uint64_t word = net_word(end->n_sent + 1, plan->signature);
+		int err = await_credit(plan, end);
+
+		if (base_unlikely(err))
+			return err;
+		memcpy(line + NET_LINE_DATA, &word, sizeof(word));
+		err = net_send_lines(end, line, 1);
+		if (base_unlikely(err))
+			return err;
+	}
+	return 0;
+}
+
+int exec_run_line(struct exec_plan *plan)
+{
+	const struct exec_step *step = &plan->steps[1];
+	const struct exec_args *args = plan->args;
+	const void *src[REDUCE_MAX];
+	void *dst[1] = {args->recv};
+	struct reduce_args fold;
+	uint32_t n = 0;
+	uint32_t r;
+	int err = send_line(plan, &plan->steps[0]);
+
+	if (base_unlikely(err))
+		return err;
+	for (r = 0; r < step->n_recv; r++) {
+		err = await_line(plan, step->recv[r]);
+		if (base_unlikely(err))
+			return err;
+		if (r == step->local_at)
+			src[n++] = args->send;
+		src[n++] = net_lines(step->recv[r]);
+	}
+	if (r == step->local_at)
+		src[n++] = args->send;
+	fold.dst = dst;
+	fold.n_dst = 1;
+	fold.src = src;
+	fold.n_src = (int)n;
+	fold.count = args->count;
+	fold.divisor = args->divisor;
+	fold.flags = 0;
+	args->fold(&fold);
+	for (r = 0; r < step->n_recv; r++) {
+		err = net_consume(step->recv[r], NET_LINE_SLOTS / 2);
+		if (base_unlikely(err))
+			return err;
+	}
+	return 0;
 }

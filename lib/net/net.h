@@ -18,8 +18,7 @@
  * and the word is read once the completion has come.
  *
  * This room must never know schedules, sockets or the public API.  A struct
- * net is used by one thread at a time.  No function here blocks for a peer,
- * but for net_block(), which is bounded.
+ * net is used by one thread at a time.  Only net_block() waits for a peer.
  */
 #ifndef NET_H
 #define NET_H
@@ -141,7 +140,7 @@ struct net_conn {
 	const char *input_map;
 	struct net_lane lanes[NET_LANES];
 	/* Cold. */
-	char *mailbox, *stage;
+	char *mailbox, *stage, *mailbox_map; /* _map: the peer's */
 	int mailbox_fd, stage_fd;
 	size_t mailbox_bytes, stage_bytes;
 	struct ibv_mr *mailbox_mr, *stage_mr;
@@ -207,9 +206,10 @@ void net_close(struct net *net);
 
 /*
  * The connection to @peer on @channel, or NULL while there is none.  Made in
- * two halves: net_conn_new() fills the record for the peer, net_conn_ready()
- * takes the peer's.  A barrier must follow before the first message.
- * @local: the peer is on this host.
+ * three steps: net_conn_new() fills the record for the peer, net_conn_ready()
+ * takes the peer's and readies the queue pair, and when both ends have come so
+ * far (a barrier), net_conn_reach() finds the way to the peer's slots.  Then
+ * messages may be sent.  @local: the peer is on this host.
  */
 static inline struct net_conn *net_conn(struct net *net, int peer, int channel)
 {
@@ -219,8 +219,9 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 		 struct net_record *record);
 int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
+int net_conn_reach(struct net *net, int peer, int channel);
 
-/* The device and port of messages to the own host, else to others. */
+/* The device and port of messages, for messages. */
 const char *net_text(const struct net *net);
 
 /*

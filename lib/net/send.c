@@ -246,10 +246,13 @@ static int fill_place(struct net_conn *conn, void *output, const void *input,
 	int err;
 
 	place->bytes = bytes;
-	/* A device that maps memory writes by storing: what it cannot map goes
-	 * through the slots, which costs one copy as a WRITE would. */
+	/*
+	 * Where slots are stored to directly, private memory is better served
+	 * by them: a peer could reach it only through the kernel, which is no
+	 * faster at any size.
+	 */
 	if (mem_find(output, bytes, &region) &&
-	    (region.fd >= 0 || !conn->port->device->verbs->map)) {
+	    (region.fd >= 0 || !conn->lanes[0].map_slots)) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->output_rkey);
 		if (err)
@@ -307,6 +310,21 @@ static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
 	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
 }
 
+static void map_places(struct net_conn *conn, const struct net_place *place)
+{
+	net_unmap(conn, conn->output_map);
+	net_unmap(conn, conn->input_map);
+	conn->place = *place;
+	conn->output_map = NULL;
+	conn->input_map = NULL;
+	if (place->kinds & NET_PLACE_OUTPUT)
+		conn->output_map = map_place(conn, place->output_rkey,
+					     place->output, place->bytes);
+	if (place->kinds & NET_PLACE_INPUT)
+		conn->input_map = map_place(conn, place->input_rkey,
+					    place->input, place->bytes);
+}
+
 bool net_place_take(struct net_conn *conn, uint32_t signature)
 {
 	const struct net_grant *grant =
@@ -324,16 +342,7 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 		return false;
 	conn->n_places_taken++;
 	/* The same place as last time keeps its mapping: keys are unique. */
-	if (!memcmp(&place, &conn->place, sizeof(place)))
-		return true;
-	conn->place = place;
-	conn->output_map = NULL;
-	conn->input_map = NULL;
-	if (place.kinds & NET_PLACE_OUTPUT)
-		conn->output_map = map_place(conn, place.output_rkey,
-					     place.output, place.bytes);
-	if (place.kinds & NET_PLACE_INPUT)
-		conn->input_map = map_place(conn, place.input_rkey,
-					    place.input, place.bytes);
+	if (memcmp(&place, &conn->place, sizeof(place)))
+		map_places(conn, &place);
 	return true;
 }

@@ -24,12 +24,10 @@
 #define COPY_BYTES ((size_t)16384)
 
 static const unsigned char type_bytes[WREATH_N_TYPES] = {
-	[WREATH_INT8] = 1,	 [WREATH_UINT8] = 1,
-	[WREATH_INT16] = 2,	 [WREATH_UINT16] = 2,
-	[WREATH_INT32] = 4,	 [WREATH_UINT32] = 4,
-	[WREATH_INT64] = 8,	 [WREATH_UINT64] = 8,
-	[WREATH_FLOAT16] = 2,	 [WREATH_BFLOAT16] = 2,
-	[WREATH_FLOAT32] = 4,	 [WREATH_FLOAT64] = 8,
+	[WREATH_INT8] = 1,       [WREATH_UINT8] = 1,      [WREATH_INT16] = 2,
+	[WREATH_UINT16] = 2,     [WREATH_INT32] = 4,      [WREATH_UINT32] = 4,
+	[WREATH_INT64] = 8,      [WREATH_UINT64] = 8,     [WREATH_FLOAT16] = 2,
+	[WREATH_BFLOAT16] = 2,   [WREATH_FLOAT32] = 4,    [WREATH_FLOAT64] = 8,
 	[WREATH_FLOAT8E4M3] = 1, [WREATH_FLOAT8E5M2] = 1,
 };
 
@@ -259,8 +257,8 @@ static void reduce_aligned(const struct reduce_args *args,
 	wreath_assert(args->n_src <= REDUCE_MAX && args->n_dst <= REDUCE_MAX);
 	part.flags = 0;
 	if (!(bytes % type_bytes[type]))
-		part.count = base_min_size(args->count,
-					   bytes / type_bytes[type]);
+		part.count =
+			base_min_size(args->count, bytes / type_bytes[type]);
 	fn(&part);
 	if (part.count == args->count)
 		return;

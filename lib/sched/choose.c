@@ -33,6 +33,9 @@ enum sched_algo sched_choose(enum sched_collective collective, int n_ranks,
 	(void)collective;
 	if (n_ranks <= 1)
 		return SCHED_ONESHOT;
+	/* One fold takes no more sources. */
+	if (n_ranks > SCHED_DIRECT_RANKS_MAX)
+		return SCHED_RING;
 	while (n_ranks > row->n_ranks_max &&
 	       row < &rows[base_countof(rows) - 1])
 		row++;

@@ -52,15 +52,14 @@ static int check_after(const struct place *place, const struct sched_step *step)
 
 	if (step->after_lane == -1 && step->after_step == -1)
 		return 0;
-	if (step->after_lane < 0 ||
-	    (uint32_t)step->after_lane >= sched->n_lanes)
+	/* As unsigned numbers, negative ones are too large as well. */
+	if ((uint32_t)step->after_lane >= sched->n_lanes)
 		return refuse(place,
 			      "after_lane %" PRId32 " is not in [0, %" PRIu32
 			      ")",
 			      step->after_lane, sched->n_lanes);
-	if (step->after_step < 0 ||
-	    (uint32_t)step->after_step >=
-		    sched->lanes[step->after_lane].n_steps)
+	if ((uint32_t)step->after_step >=
+	    sched->lanes[step->after_lane].n_steps)
 		return refuse(place,
 			      "after_step %" PRId32 " is not in [0, %" PRIu32
 			      "), the steps of lane %" PRId32,
@@ -73,7 +72,8 @@ static int check_after(const struct place *place, const struct sched_step *step)
 static int check_flags(const struct place *place, const struct sched_step *step)
 {
 	const unsigned int known =
-		SCHED_STORE | SCHED_SEND_FINAL | SCHED_RECV_FINAL;
+		SCHED_STORE | SCHED_SEND_FINAL | SCHED_RECV_FINAL |
+		SCHED_SEND_INPUT | SCHED_RECV_INPUT;
 
 	if (step->flags & ~known)
 		return refuse(place, "flags 0x%x has bits beyond 0x%x",
@@ -95,6 +95,12 @@ static int check_flags(const struct place *place, const struct sched_step *step)
 	    (step->n_recv != 1 || step->local || !(step->flags & SCHED_STORE)))
 		return refuse(place, "a final chunk is stored as it comes: one "
 				     "message, nothing local, and stored");
+	if (step->flags & SCHED_SEND_INPUT &&
+	    (!step->n_send || step->n_recv || step->local != SCHED_INPUT))
+		return refuse(place, "it is to send raw input and sends "
+				     "something else or nothing");
+	if (step->flags & SCHED_RECV_INPUT && !step->n_recv)
+		return refuse(place, "it is to take raw input from nobody");
 	return 0;
 }
 

@@ -158,6 +158,47 @@ static void match_node(struct verify *verify, uint32_t at)
 	}
 }
 
+static bool sends_to(const struct verify *verify,
+		     const struct verify_node *node, uint32_t rank)
+{
+	uint32_t i;
+
+	for (i = 0; i < node->step->n_send; i++)
+		if (send_peers(verify, node)[i] == rank)
+			return true;
+	return false;
+}
+
+/*
+ * Input may be read in place by the step that takes it.  That the sender waits
+ * for the reader before its operation ends is proved in the simplest way: the
+ * reader's step sends it something, which it takes.
+ */
+static int check_input(const struct verify *verify,
+		       const struct verify_message *message)
+{
+	const struct verify_node *from = &verify->nodes[message->from];
+	const struct verify_node *to = &verify->nodes[message->to];
+	bool sent = from->step->flags & SCHED_SEND_INPUT;
+	bool taken = to->step->flags & SCHED_RECV_INPUT;
+
+	if (sent != taken)
+		return verify_refuse_node(
+			verify, message->to,
+			"takes chunk %" PRIu32 " as %s, rank %" PRIu32
+			" lane %" PRIu32 " step %" PRIu32 " sends it as %s",
+			to->step->chunk, taken ? "raw input" : "a message",
+			from->rank, from->lane, from->at,
+			sent ? "raw input" : "a message");
+	if (taken && !sends_to(verify, to, from->rank))
+		return verify_refuse_node(
+			verify, message->to,
+			"may read the input of rank %" PRIu32 " in place, and "
+			"sends it nothing by which it could tell",
+			from->rank);
+	return 0;
+}
+
 static int check_message(const struct verify *verify,
 			 const struct verify_message *message)
 {
@@ -182,7 +223,7 @@ static int check_message(const struct verify *verify,
 			to->step->chunk, taken_final ? "final" : "a message",
 			from->rank, from->lane, from->at,
 			sent_final ? "final" : "a message");
-	return 0;
+	return check_input(verify, message);
 }
 
 int verify_match(struct verify *verify)

@@ -11,6 +11,10 @@
  * sender's clock counts.  Passes are different memory, and no edge leads back
  * into an earlier pass, so one pass is enough.
  *
+ * Input that another rank reads in place is in use until the step that takes
+ * the reader's answer (match.c sees to it that there is one); only the answer
+ * itself, when it is the final chunk, may overwrite it: its sender has read.
+ *
  * The values of value.c are those of one order; that there is no race is what
  * makes them the values of all.
  */
@@ -157,14 +161,62 @@ static int check_write(const struct memory *memory, uint32_t at)
 		lane, used[lane] - 1);
 }
 
+/* Does @node take a message of a step that reads this rank's input? */
+static bool ends_read(const struct memory *memory,
+		      const struct verify_node *node)
+{
+	const struct verify *verify = memory->verify;
+	uint32_t i, j;
+
+	for (i = 0; i < node->step->n_recv; i++) {
+		uint32_t message = verify->taken[node->taken + i];
+		uint32_t at = verify->messages[message].from;
+		const struct verify_node *from = &verify->nodes[at];
+
+		if (!(from->step->flags & SCHED_RECV_INPUT))
+			continue;
+		for (j = 0; j < from->step->n_recv; j++) {
+			message = verify->taken[from->taken + j];
+			at = verify->messages[message].from;
+			if (verify->nodes[at].rank == memory->rank)
+				return true;
+		}
+	}
+	return false;
+}
+
+static int check_read_in_place(const struct memory *memory, uint32_t at)
+{
+	const struct verify_node *node = &memory->verify->nodes[at];
+	uint32_t chunk = node->step->chunk;
+	uint32_t lane = find_uncounted(
+		memory, &memory->written[chunk * memory->n_lanes], NULL);
+
+	if (lane == VERIFY_NONE)
+		return 0;
+	return verify_refuse_node(
+		memory->verify, at,
+		"takes the answer of a rank that read input chunk %" PRIu32
+		" in place, which lane %" PRIu32 " step %" PRIu32
+		" may have overwritten",
+		chunk, lane,
+		memory->written[chunk * memory->n_lanes + lane] - 1);
+}
+
 /* Called in the run's order, so that of any two the later one is checked. */
 static int check_node(const struct memory *memory, uint32_t at)
 {
 	const struct verify_node *node = &memory->verify->nodes[at];
 	const struct sched_step *step = node->step;
 	size_t place = (size_t)step->chunk * memory->n_lanes + node->lane;
+	bool ends = memory->verify->in_place && ends_read(memory, node);
 	int err;
 
+	if (ends) {
+		err = check_read_in_place(memory, at);
+		if (err)
+			return err;
+	}
 	if (step->local == SCHED_OUTPUT ||
 	    (step->local == SCHED_INPUT && memory->verify->in_place)) {
 		err = check_read(memory, at);
@@ -179,6 +231,8 @@ static int check_node(const struct memory *memory, uint32_t at)
 		memory->used[place] = node->at + 1;
 		memory->written[place] = node->at + 1;
 	}
+	if (ends)
+		memory->used[place] = node->at + 1;
 	return 0;
 }
 

@@ -49,6 +49,8 @@ enum sched_algo {
 /* Ranks of one schedule at most; the verifier is tried to 64. */
 #define SCHED_RANKS_MAX 1024
 #define SCHED_CHANNELS_MAX 4
+/* Ranks whose vectors are folded in one step at most: oneshot, twoshot. */
+#define SCHED_DIRECT_RANKS_MAX 64
 #define SCHED_LANES_MAX 12
 
 /* All that a generator may know. */

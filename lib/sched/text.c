@@ -51,8 +51,9 @@ static void put_peers(struct text *text, const uint32_t *peers, uint32_t n)
 static void put_operands(struct text *text, const struct sched *sched,
 			 const struct sched_step *step)
 {
-	const char *recv =
-		step->flags & SCHED_RECV_FINAL ? "recv final" : "recv";
+	const char *recv = step->flags & SCHED_RECV_FINAL   ? "recv final"
+			   : step->flags & SCHED_RECV_INPUT ? "recv input"
+							    : "recv";
 	const uint32_t *peers = sched->peers + step->recv;
 	uint32_t before = step->local ? step->local_at : step->n_recv;
 
@@ -79,7 +80,9 @@ static void put_results(struct text *text, const struct sched *sched,
 	if (!step->n_send)
 		return;
 	put(text, "%s send%s", stores ? "," : " ->",
-	    step->flags & SCHED_SEND_FINAL ? " final" : "");
+	    step->flags & SCHED_SEND_FINAL   ? " final"
+	    : step->flags & SCHED_SEND_INPUT ? " input"
+					     : "");
 	put_peers(text, sched->peers + step->send, step->n_send);
 	if (step->send_lane != lane)
 		put(text, " in lane %" PRIu32, step->send_lane);

@@ -76,8 +76,9 @@ __attribute__((unused)) static int ms_since(uint64_t start_ns)
 	return (int)((base_now_ns() - start_ns) / 1000000);
 }
 
-static void ranks_init(struct ranks *ranks, int n,
-		       int (*body)(struct a_rank *rank))
+__attribute__((unused)) static void
+ranks_init(struct ranks *ranks, int n,
+	   int (*body)(struct a_rank *rank))
 {
 	int i;
 
@@ -116,7 +117,7 @@ static int rank_open(struct a_rank *rank)
 	return err;
 }
 
-static void *rank_run(void *arg)
+__attribute__((unused)) static void *rank_run(void *arg)
 {
 	struct a_rank *rank = arg;
 

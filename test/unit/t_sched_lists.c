@@ -101,6 +101,8 @@ static void flags_that_contradict_a_step_are_refused(void **state)
 	kit_refused(&kit, 2, true, "flags 0x9");
 	step->flags = SCHED_STORE | SCHED_RECV_FINAL;
 	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
+	step->local = SCHED_NONE;
+	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
 	step->flags = SCHED_STORE | SCHED_SEND_FINAL;
 	kit_refused(&kit, 2, true, "final chunk to nobody");
 	step->flags = SCHED_STORE;
@@ -115,7 +117,11 @@ static void flags_that_contradict_a_step_are_refused(void **state)
 	kit_release(&kit);
 
 	kit_make(&kit, SCHED_RING, 3, 1);
-	kit_step(&kit, 1, 0, 3)->flags = SCHED_RECV_FINAL | SCHED_SEND_FINAL;
+	step = kit_step(&kit, 1, 0, 3);
+	step->flags = SCHED_RECV_FINAL | SCHED_SEND_FINAL;
+	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
+	step->flags |= SCHED_STORE;
+	step->local = SCHED_OUTPUT;
 	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
 	kit_release(&kit);
 }

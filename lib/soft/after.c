@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* What a queue pair owes others once its lock is let go. */
+#define _GNU_SOURCE
+#include <errno.h>
+
+#include "soft/device.h"
+
+/* Caller holds the context's lock. */
+static void send_notes(struct soft_qp *qp)
+{
+	uint32_t note;
+
+	soft_lock(qp->lock);
+	note = qp->note;
+	soft_unlock(qp->lock);
+	/* What its queue cannot take stays, and is tried again with what
+	 * waits in the send queue. */
+	if (!note || !soft_note_send(qp, note))
+		return;
+	soft_lock(qp->lock);
+	qp->note &= (uint8_t)~note;
+	soft_unlock(qp->lock);
+}
+
+void soft_after_locked(struct soft_qp *qp, uint32_t after)
+{
+	if (!qp->is_live)
+		return;
+	if (after & SOFT_AFTER_NOTE)
+		send_notes(qp);
+	if (after & SOFT_AFTER_FAIL) {
+		soft_qp_withdraw(qp);
+		soft_qp_flush_recv(qp);
+		soft_cq_fire(qp->recv_cq, true);
+	}
+	if (after & (SOFT_AFTER_FIRE | SOFT_AFTER_FIRE_ERROR))
+		soft_cq_fire(qp->send_cq, after & SOFT_AFTER_FIRE_ERROR);
+	if (after & SOFT_AFTER_WAKE)
+		soft_control_wake(qp->context);
+}
+
+void soft_after(struct soft_qp *qp, uint32_t after)
+{
+	struct soft_context *c = qp->context;
+
+	pthread_mutex_lock(&c->lock);
+	soft_after_locked(qp, after);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void soft_run_all(struct soft_context *c)
+{
+	uint32_t i, n = atomic_load(&c->qps_high);
+
+	for (i = 0; i < n; i++) {
+		struct soft_qp *qp = atomic_load(&c->qps[i]);
+		uint32_t after = 0;
+
+		if (!qp || !atomic_load(&qp->is_pending))
+			continue;
+		soft_lock(qp->lock);
+		if (qp->is_live && atomic_load(&qp->is_pending)) {
+			soft_run(qp);
+			after = soft_after_take(qp);
+			if (qp->note)
+				after |= SOFT_AFTER_NOTE;
+		}
+		soft_unlock(qp->lock);
+		if (after)
+			soft_after(qp, after);
+	}
+}

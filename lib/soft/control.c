@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A context's control thread: it answers peers that want to know us, takes
+ * their notes, notices their deaths, and looks after what waits while the
+ * application does not.  It takes no part in moving data.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "soft/device.h"
+
+/* How often what waits is tried again: the least RNR timer is 10 us, and a
+ * polling application tries by itself. */
+#define TICK_MS 1
+#define MAX_GUESTS 8192u
+
+static int open_listener(struct soft_context *c)
+{
+	struct sockaddr_un name;
+	socklen_t n;
+	int fd, tries;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		goto err;
+	/* LIDs are few: take one that nobody has. */
+	for (tries = 0; tries < 64; tries++) {
+		n = soft_address_name(&c->address, &name);
+		if (!bind(fd, (struct sockaddr *)&name, n) &&
+		    !listen(fd, SOMAXCONN)) {
+			c->listen_fd = fd;
+			return 0;
+		}
+		if (errno != EADDRINUSE)
+			break;
+		c->address.lid = (uint16_t)(1 + soft_random(c) % 0xbfffu);
+	}
+	close(fd);
+err:
+	return base_error(WREATH_ENOMEM,
+			  "soft device: cannot listen on a Unix socket: %s",
+			  strerror(errno));
+}
+
+void soft_control_wake(struct soft_context *c)
+{
+	const uint64_t one = 1;
+
+	/* The counter cannot overflow in a lifetime: it is read each time. */
+	if (write(c->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void take_mail(struct soft_context *c)
+{
+	uint32_t i;
+
+	if (!atomic_exchange(&c->has_mail, false))
+		return;
+	for (i = 0; i < atomic_load(&c->qps_high); i++) {
+		uint64_t mail;
+
+		if (!atomic_load_explicit(&c->inbox[i], memory_order_relaxed))
+			continue;
+		mail = atomic_exchange(&c->inbox[i], 0);
+		soft_note_take(c, i, (uint32_t)(mail >> 32), (uint32_t)mail);
+	}
+}
+
+static void accept_guests(struct soft_context *c)
+{
+	for (;;) {
+		struct soft_guest *guest;
+		struct ucred cred;
+		socklen_t n = sizeof(cred);
+		int fd = accept4(c->listen_fd, NULL, NULL,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			return;
+		guest = NULL;
+		/* Other users have no business here. */
+		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) &&
+		    cred.uid == geteuid() && c->n_guests < MAX_GUESTS)
+			guest = base_alloc(1, sizeof(*guest));
+		if (!guest) {
+			close(fd);
+			continue;
+		}
+		guest->fd = fd;
+		guest->next = c->guests;
+		c->guests = guest;
+		c->n_guests++;
+	}
+}
+
+static int answer_region(struct soft_context *c, int socket, uint64_t id)
+{
+	struct soft_region *region;
+	int fd = -1, err;
+
+	pthread_mutex_lock(&c->lock);
+	region = c->regions[id % SOFT_N_REGIONS];
+	if (region && region->id == id)
+		fd = region->fd;
+	err = soft_message_send(socket, SOFT_REGION, id, 0, fd);
+	pthread_mutex_unlock(&c->lock);
+	return err;
+}
+
+static void trim(struct soft_context *c, uint64_t id)
+{
+	struct soft_peer *peer;
+
+	pthread_mutex_lock(&c->lock);
+	for (peer = c->peers; peer; peer = peer->next) {
+		if (peer->id == id && !peer->held)
+			soft_mappings_trim(c, peer);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* One message of a guest; false: no more of this guest. */
+static bool serve_guest(struct soft_context *c, struct soft_guest *guest)
+{
+	struct soft_message m;
+	int fd, err;
+
+	err = soft_message_recv(guest->fd, &m, &fd);
+	if (err)
+		return err == EAGAIN;
+	if (fd >= 0)
+		close(fd);
+	switch (m.type) {
+	case SOFT_HELLO:
+		guest->id = m.a;
+		return !soft_message_send(guest->fd, SOFT_HELLO, c->id, 0,
+					  c->seg_fd);
+	case SOFT_REGION:
+		return !answer_region(c, guest->fd, m.a);
+	case SOFT_NOTE:
+		soft_note_take(c, (uint32_t)(m.a >> 32), (uint32_t)m.a,
+			       (uint32_t)m.b);
+		return true;
+	case SOFT_GONE:
+		trim(c, guest->id);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Answers on the connections that we made.  Caller holds @c->lock. */
+static void serve_peer(struct soft_context *c, struct soft_peer *peer)
+{
+	struct soft_message m;
+	int fd, err;
+
+	for (;;) {
+		err = soft_message_recv(peer->fd, &m, &fd);
+		if (err == EAGAIN)
+			return;
+		if (err) {
+			soft_peer_died(c, peer);
+			return;
+		}
+		if (m.type == SOFT_REGION)
+			soft_mapping_add(peer, m.a, fd);
+		else if (fd >= 0)
+			close(fd);
+	}
+}
+
+/* A dead peer may have completed something and not told: look ourselves. */
+static void fire_all(struct soft_context *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < SOFT_N_CQ; i++) {
+		if (c->cqs[i] && soft_cq_has(c->cqs[i]))
+			soft_cq_fire(c->cqs[i], true);
+	}
+}
+
+/*
+ * The descriptors to wait for: ours, guests' and peers'.  Grows as needed;
+ * when it cannot, those at the end wait for better times.
+ */
+struct watch {
+	struct pollfd *fds;
+	size_t n, room;
+};
+
+static bool watch_reserve(struct watch *w, size_t n)
+{
+	struct pollfd *fds;
+
+	if (n <= w->room)
+		return true;
+	fds = base_alloc(2 * n, sizeof(*fds));
+	if (!fds)
+		return false;
+	base_free(w->fds);
+	w->fds = fds;
+	w->room = 2 * n;
+	return true;
+}
+
+static void watch_add(struct watch *w, int fd)
+{
+	if (w->n < w->room) {
+		w->fds[w->n].fd = fd;
+		w->fds[w->n].events = POLLIN;
+		w->fds[w->n++].revents = 0;
+	}
+}
+
+static void watch_fill(struct soft_context *c, struct watch *w)
+{
+	struct soft_guest *guest;
+	struct soft_peer *peer;
+	size_t n = 2 + c->n_guests;
+
+	pthread_mutex_lock(&c->lock);
+	for (peer = c->peers; peer; peer = peer->next)
+		n++;
+	watch_reserve(w, n);
+	w->n = 0;
+	watch_add(w, c->wake_fd);
+	watch_add(w, c->listen_fd);
+	for (guest = c->guests; guest; guest = guest->next)
+		watch_add(w, guest->fd);
+	for (peer = c->peers; peer; peer = peer->next) {
+		if (peer->fd >= 0 && !atomic_load(&peer->is_dead))
+			watch_add(w, peer->fd);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static bool is_ready(const struct watch *w, int fd)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++) {
+		if (w->fds[i].fd == fd)
+			return w->fds[i].revents;
+	}
+	return false;
+}
+
+static void serve(struct soft_context *c, const struct watch *w)
+{
+	struct soft_guest **at;
+	struct soft_peer *peer;
+	bool has_died = false;
+
+	for (at = &c->guests; *at;) {
+		struct soft_guest *guest = *at;
+
+		if (!is_ready(w, guest->fd) || serve_guest(c, guest)) {
+			at = &guest->next;
+			continue;
+		}
+		*at = guest->next;
+		close(guest->fd);
+		base_free(guest);
+		c->n_guests--;
+		has_died = true;
+	}
+	pthread_mutex_lock(&c->lock);
+	for (peer = c->peers; peer; peer = peer->next) {
+		if (peer->fd >= 0 && !atomic_load(&peer->is_dead) &&
+		    is_ready(w, peer->fd))
+			serve_peer(c, peer);
+	}
+	if (has_died)
+		fire_all(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void *control(void *arg)
+{
+	struct soft_context *c = arg;
+	struct watch w = {0};
+	uint64_t count;
+
+	while (!atomic_load(&c->must_stop)) {
+		int n;
+
+		watch_fill(c, &w);
+		n = poll(w.fds, w.n, atomic_load(&c->n_pending) ? TICK_MS : -1);
+		if (n > 0) {
+			if (w.fds[0].revents &&
+			    read(c->wake_fd, &count, sizeof(count)) < 0)
+				continue;
+			take_mail(c);
+			if (w.fds[1].revents)
+				accept_guests(c);
+			serve(c, &w);
+		}
+		if (atomic_load(&c->n_pending))
+			soft_run_all(c);
+	}
+	base_free(w.fds);
+	return NULL;
+}
+
+int soft_control_start(struct soft_context *c)
+{
+	sigset_t all, before;
+	int err;
+
+	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->wake_fd < 0)
+		return base_error(WREATH_ENOMEM, "soft device: eventfd: %s",
+				  strerror(errno));
+	err = open_listener(c);
+	if (err)
+		goto err_wake;
+	/* Signals are the application's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&c->thread, NULL, control, c);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err) {
+		err = base_error(WREATH_ENOMEM, "soft device: no thread: %s",
+				 strerror(err));
+		goto err_listen;
+	}
+	return 0;
+
+err_listen:
+	close(c->listen_fd);
+err_wake:
+	close(c->wake_fd);
+	return err;
+}
+
+void soft_control_stop(struct soft_context *c)
+{
+	struct soft_guest *guest;
+
+	atomic_store(&c->must_stop, true);
+	soft_control_wake(c);
+	pthread_join(c->thread, NULL);
+	while ((guest = c->guests)) {
+		c->guests = guest->next;
+		close(guest->fd);
+		base_free(guest);
+	}
+	close(c->listen_fd);
+	close(c->wake_fd);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+
+#include "soft/exec.h"
+
+/* The local memory of a request.  IBV_WC_LOC_PROT_ERR: not all of it is. */
+static enum ibv_wc_status find_local(struct soft_qp *qp,
+				     const struct soft_wqe *wqe,
+				     const struct ibv_sge *sges,
+				     const void *inlined,
+				     struct soft_piece *pieces)
+{
+	const uint32_t need = wqe->opcode == IBV_WR_RDMA_READ
+				      ? IBV_ACCESS_LOCAL_WRITE
+				      : 0;
+	uint32_t i;
+
+	if (wqe->flags & IBV_SEND_INLINE) {
+		pieces[0].at = (char *)(uintptr_t)inlined;
+		pieces[0].length = wqe->length;
+		return IBV_WC_SUCCESS;
+	}
+	for (i = 0; i < wqe->n_sge; i++) {
+		struct soft_view *view;
+		uint64_t at;
+
+		pieces[i].length = sges[i].length;
+		/* Of an empty piece neither address nor key count. */
+		if (!sges[i].length) {
+			pieces[i].at = (char *)pieces;
+			continue;
+		}
+		view = soft_view_own(qp, sges[i].lkey);
+		if (!view || view->pd != qp->pd->id ||
+		    (view->access & need) != need)
+			return IBV_WC_LOC_PROT_ERR;
+		at = sges[i].addr - view->addr;
+		if (at > view->length || sges[i].length > view->length - at)
+			return IBV_WC_LOC_PROT_ERR;
+		pieces[i].at = view->base + at;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+/* Does @view allow it, and where is it?  False: no. */
+static bool find_piece(struct soft_qp *qp, const struct soft_view *view,
+		       uint64_t addr, uint64_t length, uint32_t need,
+		       struct soft_piece *piece)
+{
+	uint64_t at = addr - view->addr;
+
+	/* @at is huge when @addr is below: both ends are checked. */
+	if (view->pd != qp->peer_pd || !(view->access & need) ||
+	    at > view->length || length > view->length - at)
+		return false;
+	piece->at = view->base ? view->base + at : NULL;
+	piece->far = addr;
+	piece->length = length;
+	return true;
+}
+
+/* What a failed copy means.  Only far memory can fail. */
+static enum soft_result moved(int err, enum ibv_wc_status *status)
+{
+	if (err == ESRCH)
+		return SOFT_WAIT; /* it has died: its silence tells */
+	*status = err ? IBV_WC_REM_OP_ERR : IBV_WC_SUCCESS;
+	return SOFT_DONE;
+}
+
+static uint32_t recv_flags(const struct soft_wqe *wqe)
+{
+	uint32_t flags = 0;
+
+	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+	    wqe->opcode == IBV_WR_SEND_WITH_IMM)
+		flags |= SOFT_INFO_IMM;
+	if (wqe->flags & IBV_SEND_SOLICITED)
+		flags |= SOFT_INFO_SOLICITED;
+	return flags << 16;
+}
+
+/* The request is not one that the peer takes: its queue pair fails too. */
+static enum soft_result refuse(struct soft_qp *qp, enum ibv_wc_status status,
+			       uint8_t note, enum ibv_wc_status *out)
+{
+	qp->note |= SOFT_NOTE_ERROR | note;
+	qp->after |= SOFT_AFTER_NOTE;
+	*out = status;
+	return SOFT_DONE;
+}
+
+static enum soft_result execute_rdma(struct soft_qp *qp,
+				     const struct soft_wqe *wqe,
+				     struct soft_piece *local,
+				     enum ibv_wc_status *status)
+{
+	const bool is_read = wqe->opcode == IBV_WR_RDMA_READ;
+	const uint32_t need = is_read ? IBV_ACCESS_REMOTE_READ
+				      : IBV_ACCESS_REMOTE_WRITE;
+	struct soft_piece target = {.at = (char *)local};
+	struct soft_view *view;
+	enum soft_result result;
+
+	if (!(qp->accept & need) || (is_read && !qp->peer_reads))
+		return refuse(qp, IBV_WC_REM_INV_REQ_ERR, SOFT_NOTE_REQUEST,
+			      status);
+	/* An empty request may name any key (IBTA 9.7.4.1.5). */
+	if (wqe->length) {
+		qp->is_asked = false;
+		view = soft_view_remote(qp, wqe->rkey);
+		if (!view && qp->is_asked)
+			return SOFT_HELP;
+		if (!view || !find_piece(qp, view, wqe->remote_addr,
+					 wqe->length, need, &target))
+			return refuse(qp, IBV_WC_REM_ACCESS_ERR,
+				      SOFT_NOTE_ACCESS, status);
+	}
+	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
+	    !soft_peer_has_recv(qp))
+		return SOFT_RNR;
+	result = moved(soft_move(is_read ? local : &target,
+				 is_read ? &target : local, wqe->length,
+				 qp->peer->pid),
+		       status);
+	if (result == SOFT_DONE && !*status &&
+	    wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		soft_deliver(qp, IBV_WC_RECV_RDMA_WITH_IMM << 8 |
+					 recv_flags(wqe),
+			     wqe->length, wqe->imm);
+	return result;
+}
+
+/* The memory of the peer's next receive.  SOFT_DONE with a status. */
+static enum soft_result find_recv(struct soft_qp *qp, uint32_t length,
+				  struct soft_piece *pieces,
+				  enum ibv_wc_status *status)
+{
+	uint32_t slot = qp->peer_next & (qp->peer_slots - 1);
+	const struct soft_shared_sge *sge =
+		&qp->peer_wqes[slot * qp->peer_sges];
+	uint32_t i;
+
+	for (i = 0; i < qp->peer_sges && length; i++) {
+		uint32_t n = atomic_load(&sge[i].length);
+		uint64_t addr = atomic_load(&sge[i].addr);
+		struct soft_view *view;
+
+		if (n > length)
+			n = length;
+		pieces[i].at = (char *)pieces;
+		pieces[i].length = n;
+		if (!n)
+			continue;
+		qp->is_asked = false;
+		view = soft_view_remote(qp, atomic_load(&sge[i].lkey));
+		if (!view && qp->is_asked)
+			return SOFT_HELP;
+		if (!view || !find_piece(qp, view, addr, n,
+					 IBV_ACCESS_LOCAL_WRITE, &pieces[i])) {
+			*status = IBV_WC_LOC_PROT_ERR;
+			return SOFT_DONE;
+		}
+		length -= n;
+	}
+	*status = length ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+	return SOFT_DONE;
+}
+
+static enum soft_result execute_send(struct soft_qp *qp,
+				     const struct soft_wqe *wqe,
+				     const struct soft_piece *local,
+				     enum ibv_wc_status *status)
+{
+	struct soft_piece to[SOFT_MAX_SGE + 1] = {{.at = (char *)to}};
+	enum soft_result result;
+
+	if (!soft_peer_has_recv(qp))
+		return SOFT_RNR;
+	result = find_recv(qp, wqe->length, to, status);
+	if (result != SOFT_DONE)
+		return result;
+	if (*status) {
+		bool is_long = *status == IBV_WC_LOC_LEN_ERR;
+
+		soft_deliver(qp, *status, 0, 0);
+		return refuse(qp, is_long ? IBV_WC_REM_INV_REQ_ERR
+					  : IBV_WC_REM_OP_ERR, 0, status);
+	}
+	result = moved(soft_move(to, local, wqe->length, qp->peer->pid),
+		       status);
+	if (result == SOFT_DONE && !*status)
+		soft_deliver(qp, IBV_WC_RECV << 8 | recv_flags(wqe),
+			     wqe->length, wqe->imm);
+	return result;
+}
+
+enum soft_result soft_execute(struct soft_qp *qp, const struct soft_wqe *wqe,
+			      const struct ibv_sge *sges, const void *inlined,
+			      enum ibv_wc_status *status)
+{
+	struct soft_piece local[SOFT_MAX_SGE + 1] = {{.at = (char *)local}};
+
+	*status = find_local(qp, wqe, sges, inlined, local);
+	if (*status)
+		return SOFT_DONE;
+	if (!soft_link(qp))
+		return SOFT_WAIT;
+	if (wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM)
+		return execute_send(qp, wqe, local, status);
+	return execute_rdma(qp, wqe, local, status);
+}

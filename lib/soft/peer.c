@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Other contexts: in this process by a list, elsewhere by their socket. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "soft/device.h"
+
+/* How long a peer that exists is given to answer when we connect. */
+#define CONNECT_S 2
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct soft_context *registry;
+
+bool soft_address_is(const struct soft_address *a,
+		     const struct soft_address *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == SOFT_INFINIBAND)
+		return a->lid == b->lid;
+	return !memcmp(a->gid.raw, b->gid.raw, sizeof(a->gid.raw));
+}
+
+socklen_t soft_address_name(const struct soft_address *address,
+			    struct sockaddr_un *name)
+{
+	char *path = name->sun_path + 1; /* abstract: it begins with 0 */
+	size_t room = sizeof(name->sun_path) - 1;
+	const uint8_t *g = address->gid.raw;
+	int n;
+
+	memset(name, 0, sizeof(*name));
+	name->sun_family = AF_UNIX;
+	if (address->kind == SOFT_INFINIBAND)
+		n = snprintf(path, room, "wreath-soft-lid-%04x", address->lid);
+	else
+		n = snprintf(path, room,
+			     "wreath-soft-gid-%02x%02x%02x%02x%02x%02x%02x%02x"
+			     "%02x%02x%02x%02x%02x%02x%02x%02x",
+			     g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7],
+			     g[8], g[9], g[10], g[11], g[12], g[13], g[14],
+			     g[15]);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)n);
+}
+
+void soft_registry_add(struct soft_context *c)
+{
+	pthread_mutex_lock(&registry_lock);
+	c->next = registry;
+	registry = c;
+	pthread_mutex_unlock(&registry_lock);
+}
+
+void soft_registry_remove(struct soft_context *c)
+{
+	struct soft_context **at, *other;
+
+	pthread_mutex_lock(&registry_lock);
+	for (at = &registry; *at && *at != c; at = &(*at)->next)
+		;
+	if (*at)
+		*at = c->next;
+	for (other = registry; other; other = other->next) {
+		struct soft_peer *peer;
+
+		pthread_mutex_lock(&other->lock);
+		for (peer = other->peers; peer; peer = peer->next) {
+			if (peer->held == c->held)
+				soft_peer_died(other, peer);
+		}
+		pthread_mutex_unlock(&other->lock);
+	}
+	pthread_mutex_unlock(&registry_lock);
+	pthread_mutex_lock(&c->held->lock);
+	c->held->context = NULL;
+	pthread_mutex_unlock(&c->held->lock);
+}
+
+void soft_peer_died(struct soft_context *c, struct soft_peer *peer)
+{
+	uint32_t i;
+
+	atomic_store(&peer->is_dead, true);
+	for (i = 0; i < atomic_load(&c->qps_high); i++) {
+		struct soft_qp *qp = atomic_load(&c->qps[i]);
+
+		if (!qp || !qp->is_live || qp->peer != peer)
+			continue;
+		soft_lock(qp->lock);
+		qp->is_fast = false;
+		soft_unlock(qp->lock);
+	}
+}
+
+static void peer_free(struct soft_peer *peer)
+{
+	if (peer->held) {
+		soft_held_put(peer->held);
+	} else {
+		soft_mappings_free(peer);
+		munmap(peer->seg, sizeof(*peer->seg));
+		close(peer->fd);
+	}
+	pthread_mutex_destroy(&peer->map_lock);
+	pthread_cond_destroy(&peer->map_cond);
+	base_free(peer);
+}
+
+/* Dead peers go when nobody uses them.  Caller holds the context's lock. */
+static void sweep(struct soft_context *c)
+{
+	struct soft_peer **at = &c->peers;
+
+	while (*at) {
+		struct soft_peer *peer = *at;
+
+		if (peer->n_refs || !atomic_load(&peer->is_dead)) {
+			at = &peer->next;
+			continue;
+		}
+		*at = peer->next;
+		/* The control thread may be waiting on the socket: it looks
+		 * its peers up anew when it is woken. */
+		peer_free(peer);
+	}
+}
+
+void soft_peer_put(struct soft_context *c, struct soft_peer *peer)
+{
+	(void)c;
+	peer->n_refs--;
+}
+
+void soft_peers_free(struct soft_context *c)
+{
+	struct soft_peer *peer;
+
+	while ((peer = c->peers)) {
+		c->peers = peer->next;
+		peer_free(peer);
+	}
+}
+
+static struct soft_peer *peer_new(const struct soft_address *address)
+{
+	struct soft_peer *peer = base_alloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	peer->address = *address;
+	peer->fd = -1;
+	peer->n_refs = 1;
+	pthread_mutex_init(&peer->map_lock, NULL);
+	pthread_cond_init(&peer->map_cond, NULL);
+	return peer;
+}
+
+/* By id or, when that is 0, by address.  Caller holds the context's lock. */
+static struct soft_peer *find(struct soft_context *c, uint64_t id,
+			      const struct soft_address *address)
+{
+	struct soft_peer *peer;
+
+	for (peer = c->peers; peer; peer = peer->next) {
+		if (atomic_load(&peer->is_dead))
+			continue;
+		if (id ? peer->id == id
+		       : soft_address_is(&peer->address, address))
+			return peer;
+	}
+	return NULL;
+}
+
+/* In this process.  *is_here: there is one, whatever is returned. */
+static struct soft_peer *get_near(struct soft_context *c,
+				  const struct soft_address *address,
+				  bool *is_here)
+{
+	struct soft_peer *peer = NULL;
+	struct soft_context *other;
+
+	pthread_mutex_lock(&registry_lock);
+	for (other = registry; other; other = other->next) {
+		if (soft_address_is(&other->address, address))
+			break;
+	}
+	*is_here = other != NULL;
+	if (!other)
+		goto out;
+	pthread_mutex_lock(&c->lock);
+	sweep(c);
+	peer = find(c, other->id, address);
+	if (peer) {
+		peer->n_refs++;
+	} else {
+		peer = peer_new(address);
+		if (peer) {
+			peer->id = other->id;
+			peer->seg = other->seg;
+			peer->held = other->held;
+			atomic_fetch_add(&peer->held->n_refs, 1);
+			peer->next = c->peers;
+			c->peers = peer;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+out:
+	pthread_mutex_unlock(&registry_lock);
+	return peer;
+}
+
+/* A socket to whoever listens at @address and runs under our user, or -1. */
+static int dial(const struct soft_address *address, int *pid)
+{
+	struct timeval limit = {.tv_sec = CONNECT_S};
+	struct sockaddr_un name;
+	socklen_t n = soft_address_name(address, &name);
+	struct ucred cred;
+	socklen_t cred_n = sizeof(cred);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (struct sockaddr *)&name, n) ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_n) ||
+	    cred.uid != geteuid()) {
+		close(fd);
+		return -1;
+	}
+	*pid = cred.pid;
+	return fd;
+}
+
+static struct soft_peer *connect_far(struct soft_context *c,
+				     const struct soft_address *address)
+{
+	struct soft_message hello;
+	struct soft_peer *peer;
+	int fd, seg_fd, pid;
+
+	fd = dial(address, &pid);
+	if (fd < 0)
+		return NULL;
+	if (soft_message_send(fd, SOFT_HELLO, c->id, 0, -1) ||
+	    soft_message_recv(fd, &hello, &seg_fd))
+		goto err_fd;
+	if (hello.type != SOFT_HELLO || seg_fd < 0)
+		goto err_seg_fd;
+	peer = peer_new(address);
+	if (!peer)
+		goto err_seg_fd;
+	peer->seg = soft_segment_map(seg_fd);
+	if (!peer->seg)
+		goto err_peer;
+	peer->id = hello.a;
+	peer->pid = pid;
+	peer->fd = fd;
+	close(seg_fd);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return peer;
+
+err_peer:
+	base_free(peer);
+err_seg_fd:
+	if (seg_fd >= 0)
+		close(seg_fd);
+err_fd:
+	close(fd);
+	return NULL;
+}
+
+struct soft_peer *soft_peer_get(struct soft_context *c,
+				const struct soft_address *address)
+{
+	struct soft_peer *peer, *twin;
+	bool is_here;
+
+	peer = get_near(c, address, &is_here);
+	if (is_here)
+		return peer;
+	pthread_mutex_lock(&c->lock);
+	sweep(c);
+	peer = find(c, 0, address);
+	if (peer)
+		peer->n_refs++;
+	pthread_mutex_unlock(&c->lock);
+	if (peer)
+		return peer;
+	peer = connect_far(c, address);
+	if (!peer)
+		return NULL;
+	pthread_mutex_lock(&c->lock);
+	twin = find(c, peer->id, address);
+	if (twin) {
+		/* Another thread was faster. */
+		twin->n_refs++;
+	} else {
+		peer->next = c->peers;
+		c->peers = peer;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (twin) {
+		peer_free(peer);
+		return twin;
+	}
+	soft_control_wake(c);
+	return peer;
+}

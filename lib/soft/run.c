@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The send queue, for what is not done as it is posted: requests that wait
+ * for the peer, errors, and all that is not a plain WRITE.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+
+#include "soft/exec.h"
+
+/* IBTA 9.7.5.2.8, table 45: the RNR timer's codes, in microseconds. */
+static const uint32_t rnr_us[32] = {
+	655360, 10,    20,    30,    40,    60,	   80,	  120,
+	160,	240,   320,   480,   640,   960,   1280,  1920,
+	2560,	3840,  5120,  7680,  10240, 15360, 20480, 30720,
+	40960,	61440, 81920, 122880, 163840, 245760, 327680, 491520,
+};
+
+/*
+ * What a wire does not have, fetching the peer's memory, is given a second at
+ * least, however short the timeout is.
+ */
+#define HELP_NS 1000000000u
+
+static void set_pending(struct soft_qp *qp, bool is_pending)
+{
+	if (atomic_load(&qp->is_pending) == is_pending)
+		return;
+	atomic_store(&qp->is_pending, is_pending);
+	if (is_pending) {
+		atomic_fetch_add(&qp->context->n_pending, 1);
+		qp->after |= SOFT_AFTER_WAKE;
+	} else {
+		atomic_fetch_sub(&qp->context->n_pending, 1);
+	}
+}
+
+static enum ibv_wc_opcode wc_opcode(uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return IBV_WC_SEND;
+	default:
+		return IBV_WC_RDMA_WRITE;
+	}
+}
+
+/* The head of the queue is done. */
+static void retire(struct soft_qp *qp, enum ibv_wc_status status)
+{
+	const struct soft_wqe *wqe = &qp->wqes[qp->sq_exec & qp->sq.mask];
+	struct soft_tag tag = {wqe->wr_id, qp->sq_exec + 1};
+
+	qp->sq_exec++;
+	qp->blocked_ns = 0;
+	qp->in_rnr = false;
+	/* An error is told of whether it was asked for or not. */
+	if (status || wqe->flags & IBV_SEND_SIGNALED || qp->signal_all)
+		soft_push(qp, &tag,
+			  (uint32_t)status |
+				  (uint32_t)wc_opcode(wqe->opcode) << 8,
+			  wqe->length);
+}
+
+void soft_fail(struct soft_qp *qp)
+{
+	if (qp->ibv.state != IBV_QPS_ERR)
+		qp->after |= SOFT_AFTER_FAIL;
+	qp->ibv.state = IBV_QPS_ERR;
+	qp->is_fast = false;
+	while (qp->sq_exec != qp->sq_tail)
+		retire(qp, IBV_WC_WR_FLUSH_ERR);
+	set_pending(qp, qp->note != 0);
+}
+
+/* Has the head waited for as long as its queue pair's attributes say? */
+static bool has_expired(struct soft_qp *qp, enum soft_result result,
+			enum ibv_wc_status *status)
+{
+	const struct ibv_qp_attr *attr = &qp->attr;
+	uint64_t now = base_now_ns();
+	uint64_t limit;
+
+	if (result == SOFT_RNR) {
+		/* An answer, so the peer is not silent. */
+		qp->blocked_ns = 0;
+		if (!qp->in_rnr)
+			qp->rnr_ns = now;
+		qp->in_rnr = true;
+		*status = IBV_WC_RNR_RETRY_EXC_ERR;
+		return attr->rnr_retry != 7 &&
+		       now - qp->rnr_ns >= (uint64_t)attr->rnr_retry * 1000u *
+						   rnr_us[qp->peer_rnr];
+	}
+	qp->in_rnr = false;
+	if (!qp->blocked_ns)
+		qp->blocked_ns = now;
+	*status = IBV_WC_RETRY_EXC_ERR;
+	/* 4.096 us * 2^timeout for the first try and each repetition. */
+	limit = (4096ull << attr->timeout) * (attr->retry_cnt + 1u);
+	if (result == SOFT_HELP && limit < HELP_NS)
+		limit = HELP_NS;
+	return attr->timeout && now - qp->blocked_ns >= limit;
+}
+
+void soft_run(struct soft_qp *qp)
+{
+	const size_t sge_stride = qp->cap.max_send_sge + 1;
+	const size_t inline_stride = qp->cap.max_inline_data + 1;
+
+	while (qp->sq_exec != qp->sq_tail && qp->ibv.state == IBV_QPS_RTS) {
+		const size_t at = qp->sq_exec & qp->sq.mask;
+		enum ibv_wc_status status;
+		enum soft_result result;
+
+		result = soft_execute(qp, &qp->wqes[at],
+				      &qp->wqe_sges[at * sge_stride],
+				      &qp->wqe_inline[at * inline_stride],
+				      &status);
+		if (result != SOFT_DONE && !has_expired(qp, result, &status))
+			break;
+		retire(qp, status);
+		if (status) {
+			soft_fail(qp);
+			return;
+		}
+		qp->link_used = true;
+	}
+	set_pending(qp, qp->sq_exec != qp->sq_tail || qp->note);
+	qp->is_fast = qp->sq_exec == qp->sq_tail && qp->accept_at &&
+		      qp->link_used && qp->ibv.state == IBV_QPS_RTS;
+}
+
+/* 0 or what the caller is told. */
+static int check(const struct soft_qp *qp, const struct ibv_send_wr *wr,
+		 uint64_t *length)
+{
+	int i;
+
+	if (atomic_load(&qp->context->is_gone))
+		return EIO;
+	if (qp->ibv.state < IBV_QPS_RTS)
+		return EINVAL;
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_READ:
+		if (wr->send_flags & IBV_SEND_INLINE || !qp->attr.max_rd_atomic)
+			return EINVAL;
+		break;
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		break;
+	default:
+		return EOPNOTSUPP;
+	}
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+		return EINVAL;
+	for (i = 0, *length = 0; i < wr->num_sge; i++)
+		*length += wr->sg_list[i].length;
+	if (*length > 1u << 31 ||
+	    (wr->send_flags & IBV_SEND_INLINE && *length > qp->max_inline))
+		return EINVAL;
+	if (qp->sq_tail - atomic_load_explicit(&qp->sq.freed,
+					       memory_order_acquire) >=
+	    qp->sq_slots)
+		return ENOMEM;
+	return 0;
+}
+
+int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
+{
+	const size_t at = qp->sq_tail & qp->sq.mask;
+	struct soft_wqe *wqe = &qp->wqes[at];
+	uint64_t length;
+	unsigned char *to;
+	int i, err;
+
+	err = check(qp, wr, &length);
+	if (err)
+		return err;
+	wqe->wr_id = wr->wr_id;
+	wqe->remote_addr = wr->wr.rdma.remote_addr;
+	wqe->rkey = wr->wr.rdma.rkey;
+	wqe->imm = wr->imm_data;
+	wqe->length = (uint32_t)length;
+	wqe->n_sge = (uint32_t)wr->num_sge;
+	wqe->flags = (uint16_t)wr->send_flags;
+	wqe->opcode = (uint8_t)wr->opcode;
+	to = &qp->wqe_inline[at * (qp->cap.max_inline_data + 1)];
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (!(wr->send_flags & IBV_SEND_INLINE)) {
+			qp->wqe_sges[at * (qp->cap.max_send_sge + 1) +
+				     (size_t)i] = *sge;
+			continue;
+		}
+		memcpy(to, (const void *)(uintptr_t)sge->addr, sge->length);
+		to += sge->length;
+	}
+	qp->sq_tail++;
+	if (qp->ibv.state == IBV_QPS_ERR)
+		soft_fail(qp);
+	else
+		soft_run(qp);
+	return 0;
+}
