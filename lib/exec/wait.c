@@ -15,6 +15,8 @@
 /* ... and what its peers are doing: rarely, since it disturbs them. */
 #define EXEC_ASK_NS (100 * MS)
 #define EXEC_ASK_TIMEOUT_MS 50
+/* With a wrong message at hand only the answer can tell what is wrong. */
+#define EXEC_MISMATCH_TIMEOUT_MS 1000
 
 void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 {
@@ -52,11 +54,12 @@ static int disagree(const struct exec_plan *plan, int peer,
  * What is @conn's peer doing?  0 when it may still send what we wait for,
  * WREATH_EAGAIN when it is ahead of us, else the mismatch.
  */
-static int ask(const struct exec_plan *plan, struct net_conn *conn)
+static int ask(const struct exec_plan *plan, struct net_conn *conn,
+	       int timeout_ms)
 {
 	const struct net_sign *mine = &plan->args->sign;
 	struct net_sign theirs;
-	int err = net_sign_read(conn, mine->seq, EXEC_ASK_TIMEOUT_MS, &theirs);
+	int err = net_sign_read(conn, mine->seq, timeout_ms, &theirs);
 
 	if (err == WREATH_EAGAIN)
 		return 0;
@@ -83,7 +86,7 @@ static int peer_is_ahead(const struct exec_plan *plan, int peer)
 
 int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 {
-	int err = ask(plan, lane->conn);
+	int err = ask(plan, lane->conn, EXEC_MISMATCH_TIMEOUT_MS);
 
 	if (err && err != WREATH_EAGAIN)
 		return err;
@@ -110,7 +113,8 @@ static int ask_peers(struct exec_plan *plan, struct exec_wait *wait)
 		peer = lane->waits_for->conn->peer;
 		err = plan->guard.left(plan->guard.arg, peer);
 		if (!err)
-			err = ask(plan, lane->waits_for->conn);
+			err = ask(plan, lane->waits_for->conn,
+				  EXEC_ASK_TIMEOUT_MS);
 		if (err && err != WREATH_EAGAIN)
 			return err;
 		/*

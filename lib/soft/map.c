@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "soft/device.h"
+#include "soft/entry.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 #define MAP_WAIT_MS 2000
 

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "soft/device.h"
+#include "soft/entry.h"
 #include "soft/fault.h"
+#include "soft/soft.h"
 
 #define SOFT_N_DEVICES 16
 

@@ -139,7 +139,7 @@ static void a_full_stream_says_so_and_goes_on(void **state)
 /* A failed operation: all after it fail as well, and the wait tells once. */
 static int fail_in_stream(struct rank *rank)
 {
-	uint64_t words[2] = {1, 2};
+	uint64_t words[3] = {1, 2, 3}; /* one for each rank */
 	struct wreath_stream *stream;
 	int err = wreath_stream_create(&stream);
 	int again;
