@@ -140,6 +140,11 @@ static int open_device(struct net *net, const struct verbs_table *verbs,
 	if (!number)
 		last = port->device->attr.phys_port_cnt;
 	err = WREATH_EAGAIN;
+	if (last > port->device->attr.phys_port_cnt)
+		err = base_error(WREATH_EINVAL,
+				 "WREATH_HCA=%s:%d: the ports of %s are 1 to "
+				 "%d", device_name, number, device_name,
+				 port->device->attr.phys_port_cnt);
 	for (i = number ? number : 1; i <= last && err == WREATH_EAGAIN; i++)
 		err = port_try(port, i, net->env);
 	if (!err)

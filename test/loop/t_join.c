@@ -178,7 +178,7 @@ static void a_device_that_is_not_there_is_named(void **state)
 		{1, "WREATH_SOFT", "token:1", WREATH_EINVAL, "token", 0, NULL},
 		{1, "WREATH_SOFT_FAULTS", "meteor=1", WREATH_EINVAL, "meteor",
 		 0, NULL},
-		{0, "WREATH_SOFT_FAULTS", "port_down=1", WREATH_EDEVICE,
+		{0, "WREATH_SOFT_FAULTS", "port_down=0", WREATH_EDEVICE,
 		 "active", 0, NULL},
 		{1, "WREATH_SOFT", "ib:1", WREATH_ENET, "InfiniBand", 0, NULL},
 	};
@@ -198,7 +198,7 @@ static void a_port_that_is_down_is_named_by_all(void **state)
 	size_t i;
 
 	(void)state;
-	ranks_set("WREATH_SOFT_FAULTS", "port_down=1");
+	ranks_set("WREATH_SOFT_FAULTS", "port_down=0");
 	for (i = 0; i < sizeof(odds) / sizeof(odds[0]); i++)
 		expect_odd(&odds[i], 2);
 }

@@ -44,6 +44,10 @@ static const struct row rows[] = {
 	  {"WREATH_ARRIVAL", "completion"}}},
 	{{{"WREATH_SLOTS", "8"}}},
 	{{{"WREATH_SPIN", "0"}}},
+	{{{"WREATH_SOFT_FAULTS", "promise=none"}}},
+	{{{"WREATH_SOFT_FAULTS", "bounce=always"}}},
+	{{{"WREATH_SOFT_FAULTS", "promise=none,bounce=always"}}},
+	{{{"WREATH_SOFT_FAULTS", "delay=50"}}},
 	{{{"WREATH_SPIN", "20000"}}},
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))

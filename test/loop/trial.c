@@ -100,26 +100,41 @@ static int check_canaries(struct rank *rank, const struct buffer *buffer)
 	return 0;
 }
 
-int buffer_free(struct rank *rank, struct buffer *buffer)
+static int give_back(struct buffer *buffer)
 {
 	int err = 0;
 
 	if (!buffer->map)
 		return 0;
-	err = check_canaries(rank, buffer);
-	if (buffer->kind == BUFFER_REGISTER && buffer->bytes &&
-	    wreath_mem_deregister(buffer->data))
-		err = rank_broken(rank, "wreath_mem_deregister: %s",
-				  wreath_error_text());
+	if (buffer->kind == BUFFER_REGISTER && buffer->bytes)
+		err = wreath_mem_deregister(buffer->data);
 	if (buffer->kind == BUFFER_HEAP)
 		free(buffer->map);
 	else if (buffer->kind != BUFFER_ALLOC)
 		munmap(buffer->map, buffer->map_bytes);
-	else if (wreath_mem_free(buffer->map))
-		err = rank_broken(rank, "wreath_mem_free: %s",
-				  wreath_error_text());
+	else
+		err = wreath_mem_free(buffer->map);
 	buffer->map = NULL;
 	return err;
+}
+
+int buffer_free(struct rank *rank, struct buffer *buffer)
+{
+	int err;
+
+	if (!buffer->map)
+		return 0;
+	err = check_canaries(rank, buffer);
+	if (give_back(buffer))
+		err = rank_broken(rank, "a buffer was not taken back: %s",
+				  wreath_error_text());
+	return err;
+}
+
+void trial_drop(struct trial *trial)
+{
+	give_back(&trial->recv);
+	give_back(&trial->send);
 }
 
 /* ---- trials ---- */

@@ -62,6 +62,9 @@ int trial_begin(struct rank *rank, struct trial *trial,
 /* Check and free. */
 int trial_end(struct rank *rank, struct trials *trials, struct trial *trial);
 
+/* Free the buffers of a trial whose call failed. */
+void trial_drop(struct trial *trial);
+
 static inline int trial_run(struct rank *rank, struct trials *trials,
 			    struct trial *trial)
 {
