@@ -26,7 +26,8 @@ shown=$(sed -n 's/^  \(WREATH_[A-Z_]*\) .*/\1/p' "$dir/out" | sort)
 	complain "the settings are not the table's"
 
 expect 0 "$wreath" info --json
-json "$dir/out" '[s["source"] for s in x["sources"]] == ["libibverbs", "soft"]'
+json "$dir/out" '[s["source"] for s in x["sources"]] ==
+	["libibverbs", "soft"]'
 json "$dir/out" '{p["link_layer"] for d in x["sources"][1]["devices"]
 	for p in d["ports"]} == {"Ethernet", "InfiniBand"}'
 json "$dir/out" '{s["name"]: (s["value"], s["source"])
