@@ -31,7 +31,8 @@ json "$dir/out" '[s["source"] for s in x["sources"]] ==
 json "$dir/out" '{p["link_layer"] for d in x["sources"][1]["devices"]
 	for p in d["ports"]} == {"Ethernet", "InfiniBand"}'
 json "$dir/out" '{s["name"]: (s["value"], s["source"])
-	for s in x["settings"]}["WREATH_SOFT"] == ("roce:1,ib:1", "environment")'
+	for s in x["settings"]}["WREATH_SOFT"] ==
+	("roce:1,ib:1", "environment")'
 json "$dir/out" 'all(s["help"] for s in x["settings"])'
 
 WREATH_COMM_ID=$(printf 'ab%.0s' {1..128})
