@@ -26,11 +26,13 @@ shown=$(sed -n 's/^  \(WREATH_[A-Z_]*\) .*/\1/p' "$dir/out" | sort)
 	complain "the settings are not the table's"
 
 expect 0 "$wreath" info --json
-json "$dir/out" '[s["source"] for s in x["sources"]] == ["libibverbs", "soft"]'
+json "$dir/out" '[s["source"] for s in x["sources"]] ==
+	["libibverbs", "soft"]'
 json "$dir/out" '{p["link_layer"] for d in x["sources"][1]["devices"]
 	for p in d["ports"]} == {"Ethernet", "InfiniBand"}'
 json "$dir/out" '{s["name"]: (s["value"], s["source"])
-	for s in x["settings"]}["WREATH_SOFT"] == ("roce:1,ib:1", "environment")'
+	for s in x["settings"]}["WREATH_SOFT"] ==
+	("roce:1,ib:1", "environment")'
 json "$dir/out" 'all(s["help"] for s in x["settings"])'
 
 WREATH_COMM_ID=$(printf 'ab%.0s' {1..128})
