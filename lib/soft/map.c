@@ -163,7 +163,7 @@ void *soft_map(struct ibv_qp *ibqp, uint32_t rkey, uint64_t addr, size_t bytes)
 	uint64_t region = 0;
 	void *at;
 
-	if (soft_is_foreign(c))
+	if (soft_is_foreign(c) || !soft_faults_keep_order(&c->faults))
 		return NULL;
 	soft_lock(qp->lock);
 	at = find(qp, rkey, addr, bytes);
