@@ -9,7 +9,7 @@
 #define EXEC_LINES_BYTES (NET_LINES_MAX * NET_LINE_DATA)
 /* Final chunks go straight to their place from this size of vector on: a
  * grant costs about as much as copying so much out of a slot. */
-#define EXEC_PLACE_MIN (16 << 10)
+#define EXEC_PLACE_MIN (1 << 10)
 /* Outputs are written around the cache from here on (measured: worse below 2
  * MB, 1.25x to 1.6x better from 16 MB). */
 #define EXEC_STREAM_MIN (4 << 20)
@@ -40,6 +40,7 @@ struct exec_plan {
 	struct net *net;
 	const struct sched *sched;
 	struct exec_guard guard;
+	uint32_t n_spins; /* of guard's range, as learnt */
 	struct exec_lane *lanes;
 	uint32_t n_lanes;
 	struct exec_step *steps;
@@ -85,12 +86,14 @@ struct exec_wait {
 	uint64_t start_ns;  /* of waiting without progress; 0: not yet read */
 	uint64_t look_ns;   /* of the last look at failures */
 	uint64_t ask_ns;    /* of the last look at the peers' signatures */
+	bool has_yielded;
 	uint32_t n_suspects; /* looks in a row that found a peer ahead of us */
 };
 
 static inline void exec_wait_reset(struct exec_wait *wait)
 {
 	wait->n_spins = 0;
+	wait->has_yielded = false;
 	wait->start_ns = 0;
 	wait->n_suspects = 0;
 }
