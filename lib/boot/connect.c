@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <string.h>
 
 #include "sock.h"
@@ -39,8 +40,8 @@ static void parent_is_gone(struct boot *boot, struct boot_link *link, int err)
 	boot_link_close(link);
 	boot_fail_locked(boot, WREATH_EPEER, link->rank,
 			 "%s died or gave up while the ranks were joining: "
-			 "rank %d cannot connect to it at %s: %s", name,
-			 boot->rank, where, strerror(-err));
+			 "rank %d cannot connect to it at %s: %s",
+			 name, boot->rank, where, strerror(-err));
 }
 
 void boot_parent_step(struct boot *boot, struct boot_link *link)
@@ -156,8 +157,8 @@ static int find_seat(const struct boot *boot)
 
 		if (boot->guests[i].fd < 0)
 			return i;
-		if (other < 0 || auth->deadline_ns <
-					 boot->guests[other].auth.deadline_ns)
+		if (other < 0 ||
+		    auth->deadline_ns < boot->guests[other].auth.deadline_ns)
 			oldest[promising] = i;
 	}
 	return oldest[0] >= 0 ? oldest[0] : oldest[1];
@@ -171,6 +172,12 @@ void boot_guests_let_in(struct boot *boot)
 		int fd = boot_sock_accept(boot->listener);
 		int i = find_seat(boot);
 
+		if (fd == -EMFILE || fd == -ENFILE) {
+			/* A seat given up may help; else not to spin. */
+			boot_sock_close(&boot->guests[i].fd);
+			boot->deaf_until_ns =
+				base_now_ns() + RETRY_MS * UINT64_C(1000000);
+		}
 		if (fd < 0)
 			return;
 		boot_sock_close(&boot->guests[i].fd);

@@ -18,8 +18,9 @@ int boot_foreign_int(const char *launcher, const char *name, int64_t min,
 	if (!base_parse_int(text, min, max, &value))
 		return base_error(WREATH_EINVAL,
 				  "%s='%.64s' (of %s) is not a whole number "
-				  "from %lld to %lld", name, text, launcher,
-				  (long long)min, (long long)max);
+				  "from %lld to %lld",
+				  name, text, launcher, (long long)min,
+				  (long long)max);
 	*out = (int)value;
 	return 0;
 }
@@ -45,7 +46,8 @@ int boot_discover_wreath(const struct base_env *env, struct boot_place *place)
 		return base_error(WREATH_EINVAL,
 				  "WREATH_COMM_ID, WREATH_RANK and "
 				  "WREATH_N_RANKS belong together: %s is not "
-				  "set", missing);
+				  "set",
+				  missing);
 	place->rank = (int)env->value[BASE_ENV_RANK];
 	place->n_ranks = (int)env->value[BASE_ENV_N_RANKS];
 	if (place->rank >= place->n_ranks)

@@ -16,6 +16,9 @@
 /* Who has connected says its rank at once: it is a process of ours. */
 #define TURN_MS 500
 
+/* 50 ms each: two seconds. */
+#define BIND_TRIES 40
+
 struct giver {
 	int listener;
 	int n_ranks;
@@ -65,8 +68,7 @@ static void give_one(struct giver *giver, int fd)
 
 	if (user_of(fd) != (int64_t)geteuid() ||
 	    !boot_sock_wait(fd, POLLIN, deadline_ns) ||
-	    boot_sock_recv(fd, &rank_le, sizeof(rank_le)) !=
-		    sizeof(rank_le))
+	    boot_sock_recv(fd, &rank_le, sizeof(rank_le)) != sizeof(rank_le))
 		return;
 	rank = le32toh(rank_le);
 	if (rank < 1 || rank >= (uint32_t)giver->n_ranks)
@@ -99,6 +101,22 @@ static void *give_all(void *arg)
 	return NULL;
 }
 
+/* The name of a job that was killed is free a moment after its rank 0 is. */
+static int bind_when_free(int fd, const struct sockaddr_un *name,
+			  socklen_t bytes)
+{
+	int tries;
+
+	for (tries = 0; tries < BIND_TRIES; tries++) {
+		if (!bind(fd, (const struct sockaddr *)name, bytes))
+			return 0;
+		if (errno != EADDRINUSE)
+			break;
+		poll(NULL, 0, 50);
+	}
+	return errno;
+}
+
 int boot_local_give(const struct boot_local_key *key,
 		    const struct wreath_unique_id *id, int n_ranks,
 		    int64_t timeout_ms)
@@ -110,12 +128,10 @@ int boot_local_give(const struct boot_local_key *key,
 
 	if (!giver)
 		return WREATH_ENOMEM;
-	fd = boot_sock_open(AF_UNIX, SOCK_SEQPACKET);
-	err = fd < 0 ? -fd : 0;
-	if (!err && (bind(fd, (struct sockaddr *)&name, bytes) ||
-		     listen(fd, SOMAXCONN)))
+	giver->listener = fd = boot_sock_open(AF_UNIX, SOCK_SEQPACKET);
+	err = fd < 0 ? -fd : bind_when_free(fd, &name, bytes);
+	if (!err && listen(fd, SOMAXCONN))
 		err = errno;
-	giver->listener = fd;
 	giver->n_ranks = n_ranks;
 	giver->id = *id;
 	giver->deadline_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000;
@@ -127,9 +143,11 @@ int boot_local_give(const struct boot_local_key *key,
 	base_free(giver);
 	return base_error(err == EADDRINUSE ? WREATH_EINVAL : WREATH_ENOMEM,
 			  "rank 0 (%s) cannot give its id to the other ranks "
-			  "of this host: %s%s", key->launcher, strerror(err),
+			  "of this host: %s%s",
+			  key->launcher, strerror(err),
 			  err == EADDRINUSE ? "; is there another rank 0 of "
-					      "the same job?" : "");
+					      "the same job?"
+					    : "");
 }
 
 /* 0, or a negative errno: -EKEYREJECTED for a socket of another user. */
@@ -148,8 +166,8 @@ static int take_once(const struct sockaddr_un *name, socklen_t bytes, int rank,
 	*user = err ? -1 : user_of(fd);
 	if (!err && *user != (int64_t)geteuid())
 		err = -EKEYREJECTED;
-	if (!err && boot_sock_send(fd, &rank_le, sizeof(rank_le)) !=
-			    sizeof(rank_le))
+	if (!err &&
+	    boot_sock_send(fd, &rank_le, sizeof(rank_le)) != sizeof(rank_le))
 		err = -EPIPE;
 	if (!err && !boot_sock_wait(fd, POLLIN, deadline_ns))
 		err = -ETIMEDOUT;
@@ -179,8 +197,8 @@ int boot_local_take(const struct boot_local_key *key, int rank,
 					  "rank %d (%s): the socket for the id "
 					  "belongs to user %lld, not to user "
 					  "%d; run all ranks as one user, or "
-					  "set WREATH_COMM_ID", rank,
-					  key->launcher, (long long)user,
+					  "set WREATH_COMM_ID",
+					  rank, key->launcher, (long long)user,
 					  (int)geteuid());
 		if (!boot_sock_ms_left(deadline_ns))
 			break;
@@ -191,13 +209,12 @@ int boot_local_take(const struct boot_local_key *key, int rank,
 	return base_error(WREATH_ETIMEOUT,
 			  "rank %d (%s) got no id from rank 0 within %s (%s): "
 			  "is rank 0 running on this host, and has it begun "
-			  "this communicator?", rank, key->launcher, within,
-			  strerror(-err));
+			  "this communicator?",
+			  rank, key->launcher, within, strerror(-err));
 }
 
 int boot_local_meet(const struct base_env *env,
-		    const struct boot_local_key *key,
-		    struct boot_place *place)
+		    const struct boot_local_key *key, struct boot_place *place)
 {
 	const char *ifname = env->text[BASE_ENV_SOCKET_IFNAME];
 	int64_t timeout_ms = env->value[BASE_ENV_JOIN_TIMEOUT];

@@ -39,7 +39,6 @@ int boot_local_take(const struct boot_local_key *key, int rank,
  * take it.
  */
 int boot_local_meet(const struct base_env *env,
-		    const struct boot_local_key *key,
-		    struct boot_place *place);
+		    const struct boot_local_key *key, struct boot_place *place);
 
 #endif

@@ -6,8 +6,7 @@
 #include "discover.h"
 #include "local.h"
 
-int boot_discover_open_mpi(const struct base_env *env,
-			   struct boot_place *place)
+int boot_discover_open_mpi(const struct base_env *env, struct boot_place *place)
 {
 	static const char launcher[] = "Open MPI";
 	/* Communicators are made in the same order on every rank. */
@@ -40,9 +39,11 @@ int boot_discover_open_mpi(const struct base_env *env,
 				  "wreath_unique_id_create(), carry it by "
 				  "MPI_Bcast() to wreath_comm_init(), or set "
 				  "WREATH_COMM_ID, WREATH_RANK and "
-				  "WREATH_N_RANKS", place->n_ranks, n_local);
+				  "WREATH_N_RANKS",
+				  place->n_ranks, n_local);
 	if (!name || !name[0])
-		return base_error(WREATH_EINVAL, "this looks like Open MPI, "
+		return base_error(WREATH_EINVAL,
+				  "this looks like Open MPI, "
 				  "but PMIX_NAMESPACE is not set");
 	snprintf(key.words, sizeof(key.words), "%.256s|%u", name,
 		 atomic_fetch_add(&n_made, 1) + 1);

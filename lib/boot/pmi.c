@@ -7,8 +7,8 @@
  * and after; so nothing is changed on the descriptor, and no more is read than
  * one answer.  Whoever has said "init" must say "finalize" before it ends, or
  * the manager takes it for dead; said early, it would shut out an MPI library
- * that comes later.  So it is said at exit(), unless an MPI library is in the
- * process, which then says it by itself.
+ * that comes later.  So it is said at exit(), unless an MPI library has been
+ * started in the process, which then says it by itself.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -115,17 +115,18 @@ static int ask(const char *question, const char *wanted, char *answer,
 		err = hear(answer, LINE_BYTES, deadline_ns);
 	if (err) {
 		pmi.is_broken = true;
-		return base_error(err == -ETIMEDOUT ? WREATH_ETIMEOUT :
-						      WREATH_ENET,
+		return base_error(err == -ETIMEDOUT ? WREATH_ETIMEOUT
+						    : WREATH_ENET,
 				  "the process manager gave no answer to "
-				  "'%.32s' over PMI_FD=%d: %s", question,
-				  pmi.fd, strerror(-err));
+				  "'%.32s' over PMI_FD=%d: %s",
+				  question, pmi.fd, strerror(-err));
 	}
 	if (!find(answer, "cmd", word, sizeof(word)) || strcmp(word, wanted) ||
 	    (find(answer, "rc", word, sizeof(word)) && strcmp(word, "0")))
 		return base_error(WREATH_ENET,
 				  "the process manager answered '%.128s', "
-				  "where PMI-1 has '%s'", answer, wanted);
+				  "where PMI-1 has '%s'",
+				  answer, wanted);
 	return 0;
 }
 
@@ -144,7 +145,8 @@ static int begin(int fd, uint64_t deadline_ns)
 		return base_error(WREATH_EINVAL,
 				  "PMI_FD=%d is no connection to a process "
 				  "manager; was it closed, or is PMI_FD left "
-				  "from another program?", fd);
+				  "from another program?",
+				  fd);
 	memset(&pmi, 0, sizeof(pmi));
 	pmi.fd = fd;
 	err = ask("cmd=init pmi_version=1 pmi_subversion=1\n",
@@ -156,8 +158,10 @@ static int begin(int fd, uint64_t deadline_ns)
 	if (err)
 		return err;
 	if (!find(answer, "kvsname", pmi.space, sizeof(pmi.space)))
-		return base_error(WREATH_ENET, "the process manager named no "
-				  "key space: '%.128s'", answer);
+		return base_error(WREATH_ENET,
+				  "the process manager named no "
+				  "key space: '%.128s'",
+				  answer);
 	return 0;
 }
 
@@ -188,16 +192,15 @@ static int get(int rank, struct wreath_unique_id *id, uint64_t deadline_ns)
 
 	if (!rank)
 		return 0;
-	snprintf(line, sizeof(line),
-		 "cmd=get kvsname=%s key=wreath-id-%u\n", pmi.space,
-		 pmi.n_made);
+	snprintf(line, sizeof(line), "cmd=get kvsname=%s key=wreath-id-%u\n",
+		 pmi.space, pmi.n_made);
 	err = ask(line, "get_result", answer, deadline_ns);
 	if (err)
 		return err;
 	if (!find(answer, "value", value, sizeof(value)) ||
 	    !strcmp(value, "failed"))
 		return base_error(WREATH_EPEER, "rank 0 could not make an id; "
-				  "its own message says why");
+						"its own message says why");
 	return boot_id_parse(value, id);
 }
 
@@ -214,16 +217,16 @@ static int exchange(int fd, const struct base_env *env, bool is_local,
 	int err;
 
 	if (pmi.is_broken && pmi.process == (int)getpid())
-		return base_error(WREATH_ENET, "the process manager did not "
+		return base_error(WREATH_ENET,
+				  "the process manager did not "
 				  "answer earlier: PMI-1 cannot go on");
 	err = begin(fd, deadline_ns);
 	if (err)
 		return err;
 	pmi.n_made++;
 	if (!place->rank)
-		id_err = boot_root_start(
-			!ifname[0] && is_local ? "lo" : ifname, 1,
-			&place->id);
+		id_err = boot_root_start(!ifname[0] && is_local ? "lo" : ifname,
+					 1, &place->id);
 	snprintf(text, sizeof(text), "%s", base_error_text());
 	err = put(place->rank, &place->id, id_err, deadline_ns);
 	if (!err)
@@ -263,12 +266,21 @@ int boot_discover_pmi(const struct base_env *env, struct boot_place *place)
 	return err;
 }
 
+/* An MPI library that was never started says nothing at its end. */
+static bool mpi_is_in_charge(void)
+{
+	int (*initialized)(int *flag);
+	int flag = 0;
+
+	*(void **)&initialized = dlsym(RTLD_DEFAULT, "PMPI_Initialized");
+	return initialized && !initialized(&flag) && flag;
+}
+
 __attribute__((destructor)) static void finalize(void)
 {
 	char answer[LINE_BYTES];
 
-	if (pmi.process != (int)getpid() || pmi.is_broken ||
-	    dlsym(RTLD_DEFAULT, "PMPI_Init"))
+	if (pmi.process != (int)getpid() || pmi.is_broken || mpi_is_in_charge())
 		return;
 	if (!say("cmd=finalize\n"))
 		hear(answer, sizeof(answer),

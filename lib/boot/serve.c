@@ -74,8 +74,12 @@ static int prepare(struct boot *boot, struct polled *polled)
 	int i;
 
 	polled->wake = (struct pollfd){.fd = boot->wake, .events = POLLIN};
-	polled->listener = (struct pollfd){.fd = boot->listener,
-					   .events = POLLIN};
+	polled->listener =
+		(struct pollfd){.fd = boot->listener, .events = POLLIN};
+	if (boot->deaf_until_ns > base_now_ns()) {
+		polled->listener.fd = -1;
+		sooner(&ms, boot->deaf_until_ns);
+	}
 	for (i = 0; i < N_LINKS; i++) {
 		const struct boot_link *link = &boot->links[i];
 		short events = link->out ? POLLIN | POLLOUT : POLLIN;
@@ -84,8 +88,8 @@ static int prepare(struct boot *boot, struct polled *polled)
 			events = POLLOUT;
 		if (link->state == BOOT_LINK_PROVES)
 			events = boot_auth_events(&boot->parent_auth);
-		polled->links[i] = (struct pollfd){.fd = link->fd,
-						   .events = events};
+		polled->links[i] =
+			(struct pollfd){.fd = link->fd, .events = events};
 	}
 	if (parent->state == BOOT_LINK_WAITS ||
 	    parent->state == BOOT_LINK_PROVES)
@@ -101,8 +105,7 @@ static int prepare(struct boot *boot, struct polled *polled)
 	return ms;
 }
 
-static void serve_link(struct boot *boot, struct boot_link *link,
-		       short revents)
+static void serve_link(struct boot *boot, struct boot_link *link, short revents)
 {
 	int err = 0;
 	bool broken;

@@ -44,12 +44,16 @@ static int resolve(const char *host, struct boot_addr *out, int max)
 	if (err)
 		return base_error(WREATH_EINVAL,
 				  "MASTER_ADDR='%.128s' is no host that this "
-				  "one can find: %s", host, gai_strerror(err));
+				  "one can find: %s",
+				  host, gai_strerror(err));
 	for (at = list; at && n < max; at = at->ai_next)
 		n += boot_addr_from_sock(at->ai_addr, &out[n]);
 	freeaddrinfo(list);
-	return n ? n : base_error(WREATH_EINVAL, "MASTER_ADDR='%.128s' has no "
-				  "IP address", host);
+	return n ? n
+		 : base_error(WREATH_EINVAL,
+			      "MASTER_ADDR='%.128s' has no "
+			      "IP address",
+			      host);
 }
 
 /*
@@ -72,8 +76,8 @@ static void derive_secret(const struct torchrun *torchrun,
 
 static int first_port(const struct torchrun *torchrun)
 {
-	return torchrun->port + N_PORTS <= 65535 ? torchrun->port + 1 :
-						   torchrun->port - N_PORTS;
+	return torchrun->port + N_PORTS <= 65535 ? torchrun->port + 1
+						 : torchrun->port - N_PORTS;
 }
 
 static int serve(const struct base_env *env, const struct torchrun *torchrun,
@@ -98,9 +102,9 @@ static int serve(const struct base_env *env, const struct torchrun *torchrun,
 	 * address of its network.
 	 */
 	if (all_loopback) {
-		args.n_addrs = boot_sock_interface(
-			env->text[BASE_ENV_SOCKET_IFNAME], addrs,
-			BOOT_ID_ADDRS);
+		args.n_addrs =
+			boot_sock_interface(env->text[BASE_ENV_SOCKET_IFNAME],
+					    addrs, BOOT_ID_ADDRS);
 		if (args.n_addrs < 0)
 			return args.n_addrs;
 	}
@@ -148,8 +152,8 @@ static int read_all(struct torchrun *torchrun, struct boot_place *place)
 				   &place->n_ranks);
 
 	if (!err)
-		err = boot_foreign_int(launcher, "RANK", 0,
-				       place->n_ranks - 1, &place->rank);
+		err = boot_foreign_int(launcher, "RANK", 0, place->n_ranks - 1,
+				       &place->rank);
 	if (!err)
 		err = boot_foreign_int(launcher, "MASTER_PORT", 1, 65535,
 				       &torchrun->port);
@@ -164,21 +168,20 @@ static int read_all(struct torchrun *torchrun, struct boot_place *place)
 	torchrun->addr = base_env_foreign("MASTER_ADDR");
 	if (!torchrun->addr || !torchrun->addr[0])
 		return base_error(WREATH_EINVAL, "this looks like torchrun, "
-				  "but MASTER_ADDR is not set");
-	torchrun->is_local = n_local ? n_local == place->n_ranks :
-		!strncmp(torchrun->addr, "127.", 4) ||
-		!strcmp(torchrun->addr, "::1") ||
-		!strcmp(torchrun->addr, "localhost");
+						 "but MASTER_ADDR is not set");
+	torchrun->is_local =
+		n_local ? n_local == place->n_ranks
+			: !strncmp(torchrun->addr, "127.", 4) ||
+				  !strcmp(torchrun->addr, "::1") ||
+				  !strcmp(torchrun->addr, "localhost");
 	torchrun->key.launcher = launcher;
 	snprintf(torchrun->key.words, sizeof(torchrun->key.words),
-		 "%.128s|%.256s|%d|%d|%u", run_id ? run_id : "",
-		 torchrun->addr, torchrun->port, torchrun->restart,
-		 torchrun->n_th);
+		 "%.128s|%.256s|%d|%d|%u", run_id ? run_id : "", torchrun->addr,
+		 torchrun->port, torchrun->restart, torchrun->n_th);
 	return 0;
 }
 
-int boot_discover_torchrun(const struct base_env *env,
-			   struct boot_place *place)
+int boot_discover_torchrun(const struct base_env *env, struct boot_place *place)
 {
 	/* Communicators are made in the same order on every rank. */
 	static _Atomic unsigned int n_made;
@@ -195,7 +198,6 @@ int boot_discover_torchrun(const struct base_env *env,
 		 torchrun.is_local ? "this host" : "several hosts");
 	if (place->n_ranks == 1)
 		return 0;
-	return torchrun.is_local ?
-		       boot_local_meet(env, &torchrun.key, place) :
-		       meet_over_network(env, &torchrun, place);
+	return torchrun.is_local ? boot_local_meet(env, &torchrun.key, place)
+				 : meet_over_network(env, &torchrun, place);
 }

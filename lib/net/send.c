@@ -305,7 +305,8 @@ int net_place_grant(struct net_conn *conn, void *output, const void *input,
 static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
 		       uint64_t bytes)
 {
-	if (!conn->port->device->verbs->map)
+	/* As with the slots: where completions are polled, all is WRITEs. */
+	if (!conn->port->device->verbs->map || !conn->port->line_order)
 		return NULL;
 	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
 }

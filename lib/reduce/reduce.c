@@ -2,6 +2,7 @@
 /*
  * The choice of a kernel, copies, and the calls that a kernel hands on.
  */
+#include <stdatomic.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -93,6 +94,23 @@ const char *reduce_isa(void)
 
 #endif
 
+/*
+ * Asked of the processor once: in a virtual machine cpuid is a trap that costs
+ * microseconds.  Threads that race here store the same.
+ */
+static const struct reduce_table *chosen_table(void)
+{
+	static _Atomic(const struct reduce_table *) chosen;
+	const struct reduce_table *table =
+		atomic_load_explicit(&chosen, memory_order_relaxed);
+
+	if (base_likely(table != NULL))
+		return table;
+	table = best_table();
+	atomic_store_explicit(&chosen, table, memory_order_relaxed);
+	return table;
+}
+
 reduce_fn *reduce_get(enum wreath_type type, enum wreath_op op, bool reference)
 {
 	const struct reduce_table *table;
@@ -102,7 +120,7 @@ reduce_fn *reduce_get(enum wreath_type type, enum wreath_op op, bool reference)
 	if ((unsigned int)type >= WREATH_N_TYPES ||
 	    (unsigned int)op >= REDUCE_N_OPS)
 		return NULL;
-	table = reference ? &reduce_portable : best_table();
+	table = reference ? &reduce_portable : chosen_table();
 	return table->fn[type][op];
 }
 

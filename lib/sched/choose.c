@@ -9,9 +9,8 @@
  * Oneshot has one wait where twoshot has two, but sends n/2 times as much.
  * The ring has 2(n - 1) waits, but each rank talks to one peer only; where
  * ranks outnumber cores each wait costs a yield (about 5 us on a 2-core
- * machine), which the ring never earns back there.  The numbers are estimates
- * from single measurements with 2, 4 and 8 ranks, to be measured anew with the
- * whole library.
+ * machine), which the ring never earns back there.  The numbers are estimates,
+ * from a prototype's times with 2, 4 and 8 ranks on 2 cores.
  */
 static const struct row {
 	int n_ranks_max;

@@ -3,7 +3,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 /* Caller holds the context's lock. */
 static void send_notes(struct soft_qp *qp)
@@ -13,13 +14,19 @@ static void send_notes(struct soft_qp *qp)
 	soft_lock(qp->lock);
 	note = qp->note;
 	soft_unlock(qp->lock);
-	/* What its queue cannot take stays, and is tried again with what
-	 * waits in the send queue. */
-	if (!note || !soft_note_send(qp, note))
+	if (!note)
 		return;
-	soft_lock(qp->lock);
-	qp->note &= (uint8_t)~note;
-	soft_unlock(qp->lock);
+	if (soft_note_send(qp, note)) {
+		soft_lock(qp->lock);
+		qp->note &= (uint8_t)~note;
+		soft_unlock(qp->lock);
+		return;
+	}
+	/* Its socket is full: again with what waits in the send queue. */
+	if (!atomic_exchange(&qp->is_pending, true)) {
+		atomic_fetch_add(&qp->context->n_pending, 1);
+		soft_control_wake(qp->context);
+	}
 }
 
 void soft_after_locked(struct soft_qp *qp, uint32_t after)
@@ -37,6 +44,12 @@ void soft_after_locked(struct soft_qp *qp, uint32_t after)
 		soft_cq_fire(qp->send_cq, after & SOFT_AFTER_FIRE_ERROR);
 	if (after & SOFT_AFTER_WAKE)
 		soft_control_wake(qp->context);
+	if (after & SOFT_AFTER_OVERRUN)
+		soft_cq_overrun(qp->send_cq);
+	if (after & SOFT_AFTER_FATAL)
+		soft_qp_fatal(qp);
+	if (after & SOFT_AFTER_GONE)
+		soft_device_gone(qp->context);
 }
 
 void soft_after(struct soft_qp *qp, uint32_t after)

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 
-#include "soft/device.h"
+#include "soft/qp.h"
 
 struct change {
 	enum ibv_qp_state from, to;

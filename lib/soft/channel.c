@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/entry.h"
+#include "soft/qp.h"
+#include "soft/queue.h"
 
 struct record {
 	uint32_t type; /* enum ibv_event_type; completion events: none */

@@ -4,22 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "soft/device.h"
-
-uint32_t soft_fork_gen;
-
-static void in_child(void)
-{
-	soft_fork_gen++;
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, in_child);
-}
+#include "soft/entry.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 static void new_address(struct soft_context *c)
 {
@@ -64,15 +53,9 @@ static int open_events(struct soft_context *c)
 	return 0;
 }
 
-struct ibv_context *soft_open_device(struct ibv_device *device)
+/* What is in the context's own memory, and nothing that can fail. */
+static void init(struct soft_context *c, struct ibv_device *device)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct soft_context *c;
-
-	pthread_once(&once, watch_forks);
-	c = base_alloc(1, sizeof(*c));
-	if (!c)
-		goto err;
 	c->device = (struct soft_device *)(void *)device;
 	c->fork_gen = soft_fork_gen;
 	base_random(&c->random, sizeof(c->random));
@@ -80,40 +63,48 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	c->id = soft_random(c) | 1;
 	pthread_mutex_init(&c->lock, NULL);
 	fill_verbs(c);
-	/* By mmap, since base_alloc() would touch all of it. */
-	c->keys = mmap(NULL, SOFT_N_MR * sizeof(*c->keys),
-		       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		       0);
-	if (c->keys == MAP_FAILED) {
-		base_error(WREATH_ENOMEM, "soft device: mmap: %s",
-			   strerror(errno));
-		goto err_context;
-	}
 	new_address(c);
+	soft_faults_parse("", &c->faults);
+}
+
+struct ibv_context *soft_open_device(struct ibv_device *device)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct soft_context *c;
+	int err = ENOMEM;
+
+	pthread_once(&once, soft_registry_watch_forks);
+	c = base_alloc(1, sizeof(*c));
+	if (!c)
+		goto err;
+	init(c, device);
 	if (open_events(c))
-		goto err_keys;
+		goto err_context;
 	if (soft_segment_new(c))
 		goto err_events;
 	if (soft_control_start(c))
 		goto err_segment;
+	if (soft_faults_open(c)) {
+		err = EINVAL;
+		goto err_control;
+	}
 	soft_registry_add(c);
 	return &c->verbs.context;
 
+err_control:
+	soft_control_stop(c);
 err_segment:
 	close(c->seg_fd);
 	soft_held_put(c->held);
-	c->keys = NULL;
 err_events:
 	close(c->verbs.context.async_fd);
 	close(c->async_write_fd);
-err_keys:
-	if (c->keys)
-		munmap(c->keys, SOFT_N_MR * sizeof(*c->keys));
 err_context:
+	pthread_mutex_destroy(&c->verbs.context.mutex);
 	pthread_mutex_destroy(&c->lock);
 	base_free(c);
 err:
-	errno = ENOMEM;
+	errno = err;
 	return NULL;
 }
 

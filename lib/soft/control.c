@@ -13,36 +13,46 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
+#include "soft/queue.h"
 
 /* How often what waits is tried again: the least RNR timer is 10 us, and a
  * polling application tries by itself. */
 #define TICK_MS 1
 #define MAX_GUESTS 8192u
 
-static int open_listener(struct soft_context *c)
+int soft_listen(const struct soft_address *address)
 {
 	struct sockaddr_un name;
-	socklen_t n;
-	int fd, tries;
+	socklen_t n = soft_address_name(address, &name);
+	int fd, err;
 
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		goto err;
+		return -1;
+	if (bind(fd, (struct sockaddr *)&name, n) || listen(fd, SOMAXCONN)) {
+		err = errno;
+		close(fd);
+		errno = err;
+		return -1;
+	}
+	return fd;
+}
+
+static int open_listener(struct soft_context *c)
+{
+	int tries;
+
 	/* LIDs are few: take one that nobody has. */
 	for (tries = 0; tries < 64; tries++) {
-		n = soft_address_name(&c->address, &name);
-		if (!bind(fd, (struct sockaddr *)&name, n) &&
-		    !listen(fd, SOMAXCONN)) {
-			c->listen_fd = fd;
+		c->listen_fd = soft_listen(&c->address);
+		if (c->listen_fd >= 0)
 			return 0;
-		}
 		if (errno != EADDRINUSE)
 			break;
 		c->address.lid = (uint16_t)(1 + soft_random(c) % 0xbfffu);
 	}
-	close(fd);
-err:
 	return base_error(WREATH_ENOMEM,
 			  "soft device: cannot listen on a Unix socket: %s",
 			  strerror(errno));
@@ -73,10 +83,11 @@ static void take_mail(struct soft_context *c)
 	}
 }
 
+/* Caller holds @c->lock, so that a fork knows of each descriptor. */
 static void accept_guests(struct soft_context *c)
 {
 	for (;;) {
-		struct soft_guest *guest;
+		struct soft_guest *guest = NULL;
 		struct ucred cred;
 		socklen_t n = sizeof(cred);
 		int fd = accept4(c->listen_fd, NULL, NULL,
@@ -84,7 +95,6 @@ static void accept_guests(struct soft_context *c)
 
 		if (fd < 0)
 			return;
-		guest = NULL;
 		/* Other users have no business here. */
 		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) &&
 		    cred.uid == geteuid() && c->n_guests < MAX_GUESTS)
@@ -120,7 +130,10 @@ static void trim(struct soft_context *c, uint64_t id)
 
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next) {
-		if (peer->id == id && !peer->held)
+		if (peer->id != id)
+			continue;
+		soft_pins_trim(peer);
+		if (!peer->held)
 			soft_mappings_trim(c, peer);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -130,9 +143,10 @@ static void trim(struct soft_context *c, uint64_t id)
 static bool serve_guest(struct soft_context *c, struct soft_guest *guest)
 {
 	struct soft_message m;
+	size_t bytes;
 	int fd, err;
 
-	err = soft_message_recv(guest->fd, &m, &fd);
+	err = soft_message_recv(guest->fd, &m, &fd, c->payload, &bytes);
 	if (err)
 		return err == EAGAIN;
 	if (fd >= 0)
@@ -151,6 +165,9 @@ static bool serve_guest(struct soft_context *c, struct soft_guest *guest)
 	case SOFT_GONE:
 		trim(c, guest->id);
 		return true;
+	case SOFT_PUT:
+	case SOFT_GET:
+		return !soft_payload_serve(c, guest->fd, &m, c->payload, bytes);
 	default:
 		return false;
 	}
@@ -160,10 +177,11 @@ static bool serve_guest(struct soft_context *c, struct soft_guest *guest)
 static void serve_peer(struct soft_context *c, struct soft_peer *peer)
 {
 	struct soft_message m;
+	size_t bytes;
 	int fd, err;
 
 	for (;;) {
-		err = soft_message_recv(peer->fd, &m, &fd);
+		err = soft_message_recv(peer->fd, &m, &fd, c->payload, &bytes);
 		if (err == EAGAIN)
 			return;
 		if (err) {
@@ -174,6 +192,8 @@ static void serve_peer(struct soft_context *c, struct soft_peer *peer)
 			soft_mapping_add(peer, m.a, fd);
 		else if (fd >= 0)
 			close(fd);
+		if (m.type == SOFT_PUT || m.type == SOFT_GET)
+			soft_payload_take(c, &m, c->payload, bytes);
 	}
 }
 
@@ -267,10 +287,12 @@ static void serve(struct soft_context *c, const struct watch *w)
 			at = &guest->next;
 			continue;
 		}
+		pthread_mutex_lock(&c->lock);
 		*at = guest->next;
 		close(guest->fd);
-		base_free(guest);
 		c->n_guests--;
+		pthread_mutex_unlock(&c->lock);
+		base_free(guest);
 		has_died = true;
 	}
 	pthread_mutex_lock(&c->lock);
@@ -291,17 +313,21 @@ static void *control(void *arg)
 	uint64_t count;
 
 	while (!atomic_load(&c->must_stop)) {
-		int n;
+		int n, wait_ms = soft_faults_tick(c);
 
+		if (atomic_load(&c->n_pending))
+			wait_ms = TICK_MS;
 		watch_fill(c, &w);
-		n = poll(w.fds, w.n, atomic_load(&c->n_pending) ? TICK_MS : -1);
+		n = poll(w.fds, w.n, wait_ms);
 		if (n > 0) {
 			if (w.fds[0].revents &&
 			    read(c->wake_fd, &count, sizeof(count)) < 0)
 				continue;
 			take_mail(c);
+			pthread_mutex_lock(&c->lock);
 			if (w.fds[1].revents)
 				accept_guests(c);
+			pthread_mutex_unlock(&c->lock);
 			serve(c, &w);
 		}
 		if (atomic_load(&c->n_pending))
@@ -320,9 +346,10 @@ int soft_control_start(struct soft_context *c)
 	if (c->wake_fd < 0)
 		return base_error(WREATH_ENOMEM, "soft device: eventfd: %s",
 				  strerror(errno));
-	err = open_listener(c);
+	c->payload = base_alloc(1, SOFT_PAYLOAD);
+	err = c->payload ? open_listener(c) : WREATH_ENOMEM;
 	if (err)
-		goto err_wake;
+		goto err_payload;
 	/* Signals are the application's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -337,7 +364,8 @@ int soft_control_start(struct soft_context *c)
 
 err_listen:
 	close(c->listen_fd);
-err_wake:
+err_payload:
+	base_free(c->payload);
 	close(c->wake_fd);
 	return err;
 }
@@ -354,6 +382,7 @@ void soft_control_stop(struct soft_context *c)
 		close(guest->fd);
 		base_free(guest);
 	}
+	base_free(c->payload);
 	close(c->listen_fd);
 	close(c->wake_fd);
 }

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "soft/device.h"
+#include "soft/qp.h"
 
 #define WORD 8u
 

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/device.h"
+#include "soft/entry.h"
+#include "soft/qp.h"
 
 /*
  * Every this many empty polls the hints are not believed: a producer may have
@@ -34,7 +35,9 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int cqe,
 		errno = EINVAL;
 		return NULL;
 	}
-	cq = base_alloc(1, sizeof(*cq));
+	cq = soft_fault_hits(&c->faults.fail_cq)
+		     ? NULL
+		     : base_alloc(1, sizeof(*cq));
 	if (!cq) {
 		errno = ENOMEM;
 		return NULL;
@@ -126,6 +129,7 @@ bool soft_cq_attach(struct soft_cq *cq, struct soft_source *source)
 		atomic_store(&cq->n_sources, n + 1);
 	soft_unlock(&cq->lock);
 	cq->n_attached++;
+	atomic_fetch_add(&cq->n_slots, source->slots);
 	return true;
 }
 
@@ -136,6 +140,7 @@ void soft_cq_detach(struct soft_cq *cq, struct soft_source *source)
 	atomic_store(source_at(cq, source->hint), NULL);
 	soft_unlock(&cq->lock);
 	cq->n_attached--;
+	atomic_fetch_sub(&cq->n_slots, source->slots);
 }
 
 void soft_cq_hint(struct soft_cq *cq, const struct soft_source *source)
@@ -276,6 +281,53 @@ static int poll_all(struct soft_cq *cq, int max, struct ibv_wc *wc)
 	return n;
 }
 
+void soft_cq_overrun(struct soft_cq *cq)
+{
+	struct soft_context *c = soft_context_of(cq->ibv.context);
+	uint32_t i;
+
+	if (atomic_exchange(&cq->is_broken, true))
+		return;
+	soft_async(c, IBV_EVENT_CQ_ERR, NULL, cq);
+	for (i = 0; i < atomic_load(&c->qps_high); i++) {
+		struct soft_qp *qp = atomic_load(&c->qps[i]);
+
+		if (qp && qp->is_live &&
+		    (qp->send_cq == cq || qp->recv_cq == cq))
+			soft_qp_fatal(qp);
+	}
+}
+
+/* More completions than the CQ has entries? */
+static bool is_overrun(struct soft_context *c, struct soft_cq *cq)
+{
+	uint32_t i, n_sources, n = 0;
+
+	if (base_likely(atomic_load_explicit(&cq->n_slots,
+					     memory_order_relaxed) <=
+			(uint32_t)cq->ibv.cqe))
+		return false;
+	soft_lock(&cq->lock);
+	n_sources = atomic_load(&cq->n_sources);
+	for (i = 0; i < n_sources; i++) {
+		struct soft_source *s = atomic_load(source_at(cq, i));
+		uint32_t at = s ? atomic_load(&s->head) : 0;
+
+		while (s && n <= (uint32_t)cq->ibv.cqe &&
+		       atomic_load(&s->cqes[at & s->mask].seq) == at + 1) {
+			at++;
+			n++;
+		}
+	}
+	soft_unlock(&cq->lock);
+	if (n <= (uint32_t)cq->ibv.cqe)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	soft_cq_overrun(cq);
+	pthread_mutex_unlock(&c->lock);
+	return true;
+}
+
 /* Without a lock: may there be something? */
 static bool may_have(struct soft_cq *cq, bool *must_scan)
 {
@@ -312,13 +364,17 @@ int soft_poll_cq(struct ibv_cq *ibcq, int max, struct ibv_wc *wc)
 	bool must_scan = false;
 	int n;
 
-	if (base_unlikely(soft_is_foreign(c)))
+	if (base_unlikely(soft_is_foreign(c)) ||
+	    base_unlikely(atomic_load_explicit(&cq->is_broken,
+					       memory_order_relaxed)))
 		return -EIO;
 	if (base_unlikely(atomic_load_explicit(&c->n_pending,
 					       memory_order_relaxed)))
 		soft_run_all(c);
 	if (!may_have(cq, &must_scan))
 		return 0;
+	if (base_unlikely(is_overrun(c, cq)))
+		return -EIO;
 	soft_lock(&cq->lock);
 	n = must_scan ? poll_all(cq, max, wc) : poll_hinted(cq, max, wc);
 	soft_unlock(&cq->lock);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "soft/exec.h"
+#include "soft/peer.h"
 
 /* The local memory of a request.  IBV_WC_LOC_PROT_ERR: not all of it is. */
 static enum ibv_wc_status find_local(struct soft_qp *qp,
@@ -57,17 +58,10 @@ static bool find_piece(struct soft_qp *qp, const struct soft_view *view,
 		return false;
 	piece->at = view->base ? view->base + at : NULL;
 	piece->far = addr;
+	piece->key = view->key;
+	piece->need = need;
 	piece->length = length;
 	return true;
-}
-
-/* What a failed copy means.  Only far memory can fail. */
-static enum soft_result moved(int err, enum ibv_wc_status *status)
-{
-	if (err == ESRCH)
-		return SOFT_WAIT; /* it has died: its silence tells */
-	*status = err ? IBV_WC_REM_OP_ERR : IBV_WC_SUCCESS;
-	return SOFT_DONE;
 }
 
 static uint32_t recv_flags(const struct soft_wqe *wqe)
@@ -121,10 +115,8 @@ static enum soft_result execute_rdma(struct soft_qp *qp,
 	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
 	    !soft_peer_has_recv(qp))
 		return SOFT_RNR;
-	result = moved(soft_move(is_read ? local : &target,
-				 is_read ? &target : local, wqe->length,
-				 qp->peer->pid),
-		       status);
+	result = soft_move(qp, is_read ? local : &target,
+			   is_read ? &target : local, wqe->length, status);
 	if (result == SOFT_DONE && !*status &&
 	    wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 		soft_deliver(qp, IBV_WC_RECV_RDMA_WITH_IMM << 8 |
@@ -189,8 +181,7 @@ static enum soft_result execute_send(struct soft_qp *qp,
 		return refuse(qp, is_long ? IBV_WC_REM_INV_REQ_ERR
 					  : IBV_WC_REM_OP_ERR, 0, status);
 	}
-	result = moved(soft_move(to, local, wqe->length, qp->peer->pid),
-		       status);
+	result = soft_move(qp, to, local, wqe->length, status);
 	if (result == SOFT_DONE && !*status)
 		soft_deliver(qp, IBV_WC_RECV << 8 | recv_flags(wqe),
 			     wqe->length, wqe->imm);
@@ -203,6 +194,10 @@ enum soft_result soft_execute(struct soft_qp *qp, const struct soft_wqe *wqe,
 {
 	struct soft_piece local[SOFT_MAX_SGE + 1] = {{.at = (char *)local}};
 
+	if (base_unlikely(wqe->forced)) {
+		*status = (enum ibv_wc_status)wqe->forced;
+		return SOFT_DONE;
+	}
 	*status = find_local(qp, wqe, sges, inlined, local);
 	if (*status)
 		return SOFT_DONE;

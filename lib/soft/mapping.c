@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 /* Caller holds @peer->map_lock. */
 static struct soft_mapping *find(struct soft_peer *peer, uint64_t id)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
 
 #define MESSAGE_MAGIC 0x77736d31u
 
@@ -16,7 +16,8 @@ union control {
 int soft_message_send(int socket, enum soft_message_type type, uint64_t a,
 		      uint64_t b, int fd)
 {
-	struct soft_message message = {MESSAGE_MAGIC, type, a, b};
+	struct soft_message message = {.magic = MESSAGE_MAGIC, .type = type,
+				       .a = a, .b = b};
 	struct iovec iov = {&message, sizeof(message)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	union control control;
@@ -40,13 +41,32 @@ int soft_message_send(int socket, enum soft_message_type type, uint64_t a,
 	return n < 0 ? errno : 0;
 }
 
-int soft_message_recv(int socket, struct soft_message *message, int *fd)
+int soft_payload_send(int socket, struct soft_message *message,
+		      const void *payload, size_t bytes)
 {
-	struct iovec iov = {message, sizeof(*message)};
+	struct iovec iov[2] = {{message, sizeof(*message)}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = bytes ? 2 : 1};
+	ssize_t n;
+
+	message->magic = MESSAGE_MAGIC;
+	/* sendmsg() reads only. */
+	iov[1].iov_base = (void *)(uintptr_t)payload;
+	iov[1].iov_len = bytes;
+	do {
+		n = sendmsg(socket, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? errno : 0;
+}
+
+int soft_message_recv(int socket, struct soft_message *message, int *fd,
+		      void *payload, size_t *bytes)
+{
+	struct iovec iov[2] = {{message, sizeof(*message)},
+			       {payload, SOFT_PAYLOAD}};
 	union control control;
 	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
+		.msg_iov = iov,
+		.msg_iovlen = payload ? 2 : 1,
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
@@ -65,8 +85,12 @@ int soft_message_recv(int socket, struct soft_message *message, int *fd)
 	    cmsg->cmsg_type == SCM_RIGHTS &&
 	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(fd, CMSG_DATA(cmsg), sizeof(*fd));
-	if (n == (ssize_t)sizeof(*message) && message->magic == MESSAGE_MAGIC)
+	if (n >= (ssize_t)sizeof(*message) && !(msg.msg_flags & MSG_TRUNC) &&
+	    message->magic == MESSAGE_MAGIC) {
+		if (payload)
+			*bytes = (size_t)n - sizeof(*message);
 		return 0;
+	}
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;

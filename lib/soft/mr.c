@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/entry.h"
 #include "soft/maps.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 #define REMOTE                                                                 \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                    \
@@ -114,6 +116,15 @@ struct new_mr {
 	int access;
 };
 
+/* Caller holds @c->lock. */
+static bool may_lock(struct soft_context *c, uint64_t bytes)
+{
+	int64_t limit = c->faults.memlock;
+
+	return limit < 0 || (bytes <= (uint64_t)limit &&
+			     c->n_locked <= (uint64_t)limit - bytes);
+}
+
 /* A free slot, or SOFT_N_MR.  Caller holds @c->lock. */
 static uint32_t find_slot(struct soft_context *c)
 {
@@ -158,16 +169,18 @@ static void publish(const struct new_mr *args, struct soft_mr *mr,
 static struct soft_mr *mr_new(const struct new_mr *args)
 {
 	struct soft_context *c = args->c;
-	struct soft_mr *mr = base_alloc(1, sizeof(*mr));
+	struct soft_mr *mr;
 	uint32_t key;
 	uint64_t word;
 
+	mr = soft_fault_hits(&c->faults.fail_reg) ? NULL
+						  : base_alloc(1, sizeof(*mr));
 	if (!mr) {
 		errno = ENOMEM;
 		return NULL;
 	}
 	pthread_mutex_lock(&c->lock);
-	mr->slot = find_slot(c);
+	mr->slot = may_lock(c, args->length) ? find_slot(c) : SOFT_N_MR;
 	if (mr->slot == SOFT_N_MR) {
 		pthread_mutex_unlock(&c->lock);
 		base_free(mr);
@@ -177,6 +190,7 @@ static struct soft_mr *mr_new(const struct new_mr *args)
 	key = mr->slot << SOFT_KEY_SHIFT |
 	      (uint32_t)(soft_random(c) >> (64 - SOFT_KEY_SHIFT));
 	word = (uint64_t)++c->key_gen << 32 | key;
+	c->n_locked += args->length;
 	pthread_mutex_unlock(&c->lock);
 
 	mr->region = args->region;
@@ -368,6 +382,7 @@ int soft_dereg_mr(struct ibv_mr *ibmr)
 	pthread_mutex_lock(&c->lock);
 	c->mr_taken[mr->slot] = false;
 	c->n_mr--;
+	c->n_locked -= ibmr->length;
 	pthread_mutex_unlock(&c->lock);
 	atomic_fetch_sub(&((struct soft_pd *)ibmr->pd)->n_refs, 1);
 	base_free(mr);

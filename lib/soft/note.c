@@ -3,7 +3,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 /* To a context of this process: into its inbox. */
 static void drop_near(struct soft_held *held, uint32_t slot, uint32_t epoch,

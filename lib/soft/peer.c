@@ -9,13 +9,68 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 /* How long a peer that exists is given to answer when we connect. */
 #define CONNECT_S 2
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct soft_context *registry;
+
+uint32_t soft_fork_gen;
+
+/* A fork finds every list whole. */
+static void before_fork(void)
+{
+	struct soft_context *c;
+
+	pthread_mutex_lock(&registry_lock);
+	for (c = registry; c; c = c->next)
+		pthread_mutex_lock(&c->lock);
+}
+
+static void after_fork(void)
+{
+	struct soft_context *c;
+
+	for (c = registry; c; c = c->next)
+		pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&registry_lock);
+}
+
+/*
+ * What a child inherits is the parent's: it must not touch it, and it must
+ * not keep the parent's sockets open when the parent dies.  Each context's
+ * verbs then answer EIO.
+ */
+static void in_child(void)
+{
+	struct soft_context *c;
+
+	soft_fork_gen++;
+	for (c = registry; c; c = c->next) {
+		struct soft_guest *guest;
+		struct soft_peer *peer;
+
+		close(c->listen_fd);
+		close(c->wake_fd);
+		close(c->seg_fd);
+		for (guest = c->guests; guest; guest = guest->next)
+			close(guest->fd);
+		for (peer = c->peers; peer; peer = peer->next) {
+			if (peer->fd >= 0)
+				close(peer->fd);
+		}
+	}
+	after_fork();
+	registry = NULL;
+}
+
+void soft_registry_watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, in_child);
+}
 
 bool soft_address_is(const struct soft_address *a,
 		     const struct soft_address *b)
@@ -101,6 +156,7 @@ void soft_peer_died(struct soft_context *c, struct soft_peer *peer)
 
 static void peer_free(struct soft_peer *peer)
 {
+	soft_pins_free(peer);
 	if (peer->held) {
 		soft_held_put(peer->held);
 	} else {
@@ -188,7 +244,13 @@ static struct soft_peer *get_near(struct soft_context *c,
 
 	pthread_mutex_lock(&registry_lock);
 	for (other = registry; other; other = other->next) {
-		if (soft_address_is(&other->address, address))
+		bool is_it;
+
+		/* Its address may be changing. */
+		pthread_mutex_lock(&other->lock);
+		is_it = soft_address_is(&other->address, address);
+		pthread_mutex_unlock(&other->lock);
+		if (is_it)
 			break;
 	}
 	*is_here = other != NULL;
@@ -251,7 +313,7 @@ static struct soft_peer *connect_far(struct soft_context *c,
 	if (fd < 0)
 		return NULL;
 	if (soft_message_send(fd, SOFT_HELLO, c->id, 0, -1) ||
-	    soft_message_recv(fd, &hello, &seg_fd))
+	    soft_message_recv(fd, &hello, &seg_fd, NULL, NULL))
 		goto err_fd;
 	if (hello.type != SOFT_HELLO || seg_fd < 0)
 		goto err_seg_fd;

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/device.h"
+#include "soft/entry.h"
+#include "soft/qp.h"
 
 void soft_push(struct soft_qp *qp, const struct soft_tag *tag, uint32_t info,
 	       uint32_t length)
@@ -22,7 +23,18 @@ void soft_push(struct soft_qp *qp, const struct soft_tag *tag, uint32_t info,
 	/* Pairs with the acquire in cq.c. */
 	atomic_store_explicit(&e->seq, qp->sq_pushed, memory_order_release);
 	soft_cq_hint(qp->send_cq, sq);
-	if (qp->send_cq->ibv.channel)
+	if (base_unlikely(atomic_load_explicit(&qp->send_cq->n_slots,
+					       memory_order_relaxed) >
+			  (uint32_t)qp->send_cq->ibv.cqe) &&
+	    qp->sq_pushed - atomic_load(&sq->head) >
+		    (uint32_t)qp->send_cq->ibv.cqe)
+		qp->after |= SOFT_AFTER_OVERRUN;
+	if (!qp->send_cq->ibv.channel)
+		return;
+	/* Pairs with soft_req_notify_cq(): it polls, or we see it armed. */
+	soft_fence();
+	if (atomic_load_explicit(&qp->send_cq->shared->armed,
+				 memory_order_relaxed) & 3)
 		qp->after |= info & 0xff ? SOFT_AFTER_FIRE_ERROR
 					 : SOFT_AFTER_FIRE;
 }
@@ -79,10 +91,12 @@ static inline bool post_fast(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	struct soft_view *view =
 		&qp->remote[rkey >> SOFT_KEY_SHIFT & (SOFT_VIEWS - 1)];
 	const struct ibv_sge *sge = wr->sg_list;
+	const uint32_t length = wr->num_sge == 1 ? sge->length : 0;
 	const void *from;
 	uint64_t at;
 
-	if ((wr->opcode != IBV_WR_RDMA_WRITE && !has_imm) || wr->num_sge != 1)
+	if ((wr->opcode != IBV_WR_RDMA_WRITE && !has_imm) ||
+	    base_unlikely(wr->num_sge & ~1) || qp->max_sge < 1)
 		return false;
 	if (qp->sq_tail - atomic_load_explicit(&qp->sq.freed,
 					       memory_order_acquire) >=
@@ -93,38 +107,42 @@ static inline bool post_fast(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	if (atomic_load_explicit(qp->accept_at, memory_order_acquire) !=
 	    qp->accept)
 		return false;
-	if (view->key != rkey || !view->at || !view->base ||
-	    atomic_load_explicit(view->at, memory_order_acquire) != view->word)
+	if (!(qp->accept & IBV_ACCESS_REMOTE_WRITE) ||
+	    (has_imm && !soft_peer_has_recv(qp)))
 		return false;
-	at = wr->wr.rdma.remote_addr - view->addr;
-	if (at > view->length || sge->length > view->length - at ||
-	    !(view->access & IBV_ACCESS_REMOTE_WRITE) ||
-	    !(qp->accept & IBV_ACCESS_REMOTE_WRITE) || view->pd != qp->peer_pd)
-		return false;
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		if (sge->length > qp->max_inline)
+	if (length) {
+		if (view->key != rkey || !view->at || !view->base ||
+		    atomic_load_explicit(view->at, memory_order_acquire) !=
+			    view->word)
 			return false;
-		from = (const void *)(uintptr_t)sge->addr;
-	} else {
-		from = source_of(qp, sge);
-		if (!from)
+		at = wr->wr.rdma.remote_addr - view->addr;
+		if (at > view->length || length > view->length - at ||
+		    !(view->access & IBV_ACCESS_REMOTE_WRITE) ||
+		    view->pd != qp->peer_pd)
 			return false;
+		if (wr->send_flags & IBV_SEND_INLINE) {
+			if (length > qp->max_inline)
+				return false;
+			from = (const void *)(uintptr_t)sge->addr;
+		} else {
+			from = source_of(qp, sge);
+			if (!from)
+				return false;
+		}
+		soft_copy_lines(view->base + at, from, length);
 	}
-	if (has_imm && !soft_peer_has_recv(qp))
-		return false;
-	soft_copy_lines(view->base + at, from, sge->length);
 	if (has_imm)
 		soft_deliver(qp, IBV_WC_RECV_RDMA_WITH_IMM << 8 |
 					 SOFT_INFO_IMM << 16 |
 					 (wr->send_flags & IBV_SEND_SOLICITED
 						  ? SOFT_INFO_SOLICITED << 16
 						  : 0),
-			     sge->length, wr->imm_data);
+			     length, wr->imm_data);
 	qp->sq_exec = ++qp->sq_tail;
 	if (wr->send_flags & IBV_SEND_SIGNALED || qp->signal_all) {
 		struct soft_tag tag = {wr->wr_id, qp->sq_tail};
 
-		soft_push(qp, &tag, IBV_WC_RDMA_WRITE << 8, sge->length);
+		soft_push(qp, &tag, IBV_WC_RDMA_WRITE << 8, length);
 	}
 	return true;
 }
@@ -215,7 +233,12 @@ int soft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	if (!qp->rq_is_open)
 		err = EINVAL;
 	for (; wr && !err; wr = wr->next) {
-		err = post_recv_one(qp, wr);
+		err = atomic_load_explicit(&qp->context->is_slow,
+					   memory_order_relaxed) &&
+				      soft_fault_hits(
+					      &qp->context->faults.fail_recv)
+			      ? ENOMEM
+			      : post_recv_one(qp, wr);
 		if (err)
 			break;
 	}

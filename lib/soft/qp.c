@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/device.h"
+#include "soft/entry.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 #define MAX_INLINE 4096u
 
@@ -94,6 +96,7 @@ static void queues_free(struct soft_qp *qp)
 	base_free(qp->wqes);
 	base_free(qp->wqe_sges);
 	base_free(qp->wqe_inline);
+	base_free(qp->bounced);
 	qp->sq.tags = NULL;
 	qp->rq.tags = NULL;
 }
@@ -123,6 +126,9 @@ static bool queues_new(struct soft_qp *qp, const struct ibv_qp_cap *cap)
 	qp->sq_slots = (uint32_t)sq;
 	qp->rq_slots = (uint32_t)rq;
 	qp->max_inline = cap->max_inline_data;
+	qp->max_sge = cap->max_send_sge;
+	qp->sq.slots = qp->sq_slots;
+	qp->rq.slots = qp->rq_slots;
 	qp->cap = *cap;
 	qp->rq_wqes = (struct soft_shared_sge *)(void *)(c->seg->rings +
 							 qp->wqe_block->offset);
@@ -175,6 +181,7 @@ static struct soft_qp *qp_new(struct soft_context *c, struct ibv_pd *pd,
 	qp->recv_cq = (struct soft_cq *)(void *)attr->recv_cq;
 	qp->signal_all = attr->sq_sig_all;
 	qp->attr.port_num = 1;
+	qp->chaos = (uint64_t)c->faults.chaos + ++c->n_qps_made * 0x9e37u;
 	atomic_store(&qp->shared->rq_tail, 0);
 	if (!soft_cq_attach(qp->send_cq, &qp->sq))
 		goto err_queues;
@@ -203,6 +210,10 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd,
 	errno = check_init(c, attr);
 	if (errno)
 		return NULL;
+	if (soft_fault_hits(&c->faults.fail_qp)) {
+		errno = ENOMEM;
+		return NULL;
+	}
 	pthread_mutex_lock(&c->lock);
 	qp = qp_new(c, pd, attr);
 	pthread_mutex_unlock(&c->lock);

@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/queue.h"
+#include "soft/entry.h"
 
 /* Empty entries of the table read as zero, as on hardware. */
 #define GID_TABLE 4
@@ -18,7 +20,7 @@ int soft_query_device(struct ibv_context *context,
 	if (soft_is_foreign(c) || c->is_gone)
 		return EIO;
 	memset(attr, 0, sizeof(*attr));
-	strncpy(attr->fw_ver, "soft", sizeof(attr->fw_ver) - 1);
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "soft");
 	attr->node_guid = c->guid;
 	attr->sys_image_guid = c->guid;
 	attr->max_mr_size = UINT64_MAX;

@@ -3,7 +3,8 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 #define LOAD(p) atomic_load_explicit((p), memory_order_relaxed)
 

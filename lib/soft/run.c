@@ -58,6 +58,10 @@ static void retire(struct soft_qp *qp, enum ibv_wc_status status)
 	qp->sq_exec++;
 	qp->blocked_ns = 0;
 	qp->in_rnr = false;
+	qp->moved = 0;
+	qp->bounce = SOFT_BOUNCE_NONE;
+	qp->is_drawn = false;
+	qp->hold_ns = 0;
 	/* An error is told of whether it was asked for or not. */
 	if (status || wqe->flags & IBV_SEND_SIGNALED || qp->signal_all)
 		soft_push(qp, &tag,
@@ -74,7 +78,7 @@ void soft_fail(struct soft_qp *qp)
 	qp->is_fast = false;
 	while (qp->sq_exec != qp->sq_tail)
 		retire(qp, IBV_WC_WR_FLUSH_ERR);
-	set_pending(qp, qp->note != 0);
+	set_pending(qp, false);
 }
 
 /* Has the head waited for as long as its queue pair's attributes say? */
@@ -107,6 +111,30 @@ static bool has_expired(struct soft_qp *qp, enum soft_result result,
 	return attr->timeout && now - qp->blocked_ns >= limit;
 }
 
+/* SOFT_DONE, or what a fault makes of it for now. */
+static enum soft_result hold(struct soft_qp *qp, const struct soft_wqe *wqe)
+{
+	const struct soft_faults *faults = &qp->context->faults;
+	const bool wants_recv = wqe->opcode != IBV_WR_RDMA_WRITE &&
+				wqe->opcode != IBV_WR_RDMA_READ;
+	bool is_rnr = false;
+
+	if (base_likely(!atomic_load(&qp->context->is_slow)))
+		return SOFT_DONE;
+	if (faults->delay_us >= 0) {
+		if (!qp->hold_ns)
+			qp->hold_ns = base_now_ns() +
+				      (uint64_t)faults->delay_us * 1000u;
+		if (base_now_ns() < qp->hold_ns)
+			return SOFT_HOLD;
+	}
+	/* Once begun it goes on. */
+	if (faults->chaos >= 0 && !qp->moved &&
+	    soft_chaos_holds(qp, wants_recv, &is_rnr))
+		return is_rnr ? SOFT_RNR : SOFT_HOLD;
+	return SOFT_DONE;
+}
+
 void soft_run(struct soft_qp *qp)
 {
 	const size_t sge_stride = qp->cap.max_send_sge + 1;
@@ -117,11 +145,14 @@ void soft_run(struct soft_qp *qp)
 		enum ibv_wc_status status;
 		enum soft_result result;
 
-		result = soft_execute(qp, &qp->wqes[at],
-				      &qp->wqe_sges[at * sge_stride],
-				      &qp->wqe_inline[at * inline_stride],
-				      &status);
-		if (result != SOFT_DONE && !has_expired(qp, result, &status))
+		result = hold(qp, &qp->wqes[at]);
+		if (result == SOFT_DONE)
+			result = soft_execute(
+				qp, &qp->wqes[at],
+				&qp->wqe_sges[at * sge_stride],
+				&qp->wqe_inline[at * inline_stride], &status);
+		if (result == SOFT_HOLD ||
+		    (result != SOFT_DONE && !has_expired(qp, result, &status)))
 			break;
 		retire(qp, status);
 		if (status) {
@@ -130,9 +161,11 @@ void soft_run(struct soft_qp *qp)
 		}
 		qp->link_used = true;
 	}
-	set_pending(qp, qp->sq_exec != qp->sq_tail || qp->note);
+	set_pending(qp, qp->sq_exec != qp->sq_tail);
 	qp->is_fast = qp->sq_exec == qp->sq_tail && qp->accept_at &&
-		      qp->link_used && qp->ibv.state == IBV_QPS_RTS;
+		      qp->link_used && qp->ibv.state == IBV_QPS_RTS &&
+		      !atomic_load(&qp->context->is_slow) &&
+		      !atomic_load(&qp->context->is_down);
 }
 
 /* 0 or what the caller is told. */
@@ -172,17 +205,43 @@ static int check(const struct soft_qp *qp, const struct ibv_send_wr *wr,
 	return 0;
 }
 
+/* The faults of a post: 0 or what the caller is told. */
+static int inject(struct soft_qp *qp, uint8_t *forced)
+{
+	struct soft_faults *faults = &qp->context->faults;
+
+	*forced = 0;
+	if (base_likely(!atomic_load(&qp->context->is_slow)))
+		return 0;
+	if (soft_fault_hits(&faults->device_gone)) {
+		qp->after |= SOFT_AFTER_GONE;
+		return EIO;
+	}
+	if (soft_fault_hits(&faults->fail_post))
+		return ENOMEM;
+	if (soft_fault_hits(&faults->status_at))
+		*forced = (uint8_t)faults->status;
+	if (soft_fault_hits(&faults->qp_error))
+		qp->after |= SOFT_AFTER_FATAL;
+	return 0;
+}
+
 int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
 {
 	const size_t at = qp->sq_tail & qp->sq.mask;
 	struct soft_wqe *wqe = &qp->wqes[at];
 	uint64_t length;
 	unsigned char *to;
+	uint8_t forced;
 	int i, err;
 
 	err = check(qp, wr, &length);
 	if (err)
 		return err;
+	err = inject(qp, &forced);
+	if (err)
+		return err;
+	wqe->forced = forced;
 	wqe->wr_id = wr->wr_id;
 	wqe->remote_addr = wr->wr.rdma.remote_addr;
 	wqe->rkey = wr->wr.rdma.rkey;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "soft/device.h"
+#include "soft/peer.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -67,11 +67,19 @@ int soft_segment_new(struct soft_context *c)
 	c->held = base_alloc(1, sizeof(*c->held));
 	if (!c->held)
 		return WREATH_ENOMEM;
+	/* By mmap, since base_alloc() would touch all of it. */
+	c->keys = mmap(NULL, SOFT_N_MR * sizeof(*c->keys),
+		       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	if (c->keys == MAP_FAILED) {
+		base_error(error, "soft device: mmap: %s", strerror(errno));
+		goto err_held;
+	}
 	fd = memfd_create("wreath-soft", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0) {
 		base_error(error, "soft device: memfd_create: %s",
 			   strerror(errno));
-		goto err_held;
+		goto err_keys;
 	}
 	if (ftruncate(fd, sizeof(*c->seg)) ||
 	    fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL)) {
@@ -105,6 +113,8 @@ int soft_segment_new(struct soft_context *c)
 
 err_fd:
 	close(fd);
+err_keys:
+	munmap(c->keys, SOFT_N_MR * sizeof(*c->keys));
 err_held:
 	base_free(c->held);
 	c->held = NULL;

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "soft/device.h"
+#include "soft/entry.h"
 #include "soft/fault.h"
+#include "soft/soft.h"
 
 #define SOFT_N_DEVICES 16
 
@@ -145,7 +147,8 @@ static const char *get_device_name(struct ibv_device *device)
 	.query_qp = soft_query_qp, .destroy_qp = soft_destroy_qp,              \
 	.create_ah = soft_create_ah, .destroy_ah = soft_destroy_ah,            \
 	.get_async_event = soft_get_async_event,                               \
-	.ack_async_event = soft_ack_async_event, .map = soft_map
+	.ack_async_event = soft_ack_async_event, .map = soft_map,         \
+	.unmap = soft_unmap
 
 static const struct verbs_table ordered = {SOFT_VERBS,
 					   .promises = VERBS_LINE_ORDER};

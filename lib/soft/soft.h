@@ -29,6 +29,12 @@ int soft_table(const struct verbs_table **out);
  */
 int soft_fault(struct ibv_context *context, const char *clause);
 
+/*
+ * The clauses there are, for manuals: how the @i-th is written, such as
+ * "fail_post=N", and what it does; NULL past the last.
+ */
+const char *soft_fault_clause(int i, const char **help);
+
 /* Move a queue pair to the error state as hardware would, with its event. */
 void soft_qp_fail(struct ibv_qp *qp);
 

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/device.h"
+#include "soft/entry.h"
+#include "soft/peer.h"
+#include "soft/qp.h"
 
 /* How long a change of state waits for a peer's post under way (mr.c). */
 #define DRAIN_MS 5000
@@ -101,6 +103,15 @@ void soft_qp_error(struct soft_qp *qp)
 		soft_after_locked(qp, after);
 }
 
+void soft_qp_fatal(struct soft_qp *qp)
+{
+	if (!qp->is_live || qp->ibv.state == IBV_QPS_ERR ||
+	    qp->ibv.state == IBV_QPS_RESET)
+		return;
+	soft_async(qp->context, IBV_EVENT_QP_FATAL, qp, NULL);
+	soft_qp_error(qp);
+}
+
 /* Both queues empty, their completions gone.  Caller holds both locks. */
 static void reset(struct soft_qp *qp)
 {
@@ -116,6 +127,9 @@ static void reset(struct soft_qp *qp)
 	qp->sq_exec = qp->sq_tail;
 	qp->in_rnr = false;
 	qp->blocked_ns = 0;
+	qp->moved = 0;
+	qp->bounce = SOFT_BOUNCE_NONE;
+	qp->accept_at = NULL;
 	soft_unlock(&qp->rq_lock);
 	for (i = 0; i < 2; i++) {
 		struct soft_source *s = sources[i];
@@ -156,7 +170,6 @@ static void apply(struct soft_qp *qp, enum ibv_qp_state to)
 	}
 	qp->ibv.state = to;
 	qp->is_fast = false;
-	qp->accept_at = NULL;
 	if (to == IBV_QPS_RTS)
 		soft_run(qp);
 }

@@ -7,6 +7,10 @@
 #ifndef SOFT_PAIR_H
 #define SOFT_PAIR_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

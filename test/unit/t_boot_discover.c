@@ -5,9 +5,6 @@
  * forked ranks with a launcher's variables set by hand; and, where mpirun is
  * there, this program run by the real ones.
  */
-#include <sys/socket.h>
-
-#include "boot/local.h"
 #include "boot_ranks.h"
 
 static const char *self;
@@ -220,55 +217,83 @@ static const struct {
 	const char *text;
 } wrong[] = {
 	{{{"WREATH_RANK", "0"}, {"WREATH_N_RANKS", "2"}},
-	 WREATH_EINVAL, "WREATH_COMM_ID is not set"},
+	 WREATH_EINVAL,
+	 "WREATH_COMM_ID is not set"},
 	{{{"WREATH_COMM_ID", "00"}, {"WREATH_N_RANKS", "2"}},
-	 WREATH_EINVAL, "WREATH_RANK is not set"},
+	 WREATH_EINVAL,
+	 "WREATH_RANK is not set"},
 	{{{"WREATH_COMM_ID", "00"}, {"WREATH_RANK", "0"}},
-	 WREATH_EINVAL, "WREATH_N_RANKS is not set"},
-	{{{"WREATH_COMM_ID", "00"}, {"WREATH_RANK", "2"},
+	 WREATH_EINVAL,
+	 "WREATH_N_RANKS is not set"},
+	{{{"WREATH_COMM_ID", "00"},
+	  {"WREATH_RANK", "2"},
 	  {"WREATH_N_RANKS", "2"}},
-	 WREATH_EINVAL, "WREATH_RANK=2 is not in [0, 2)"},
-	{{{"WREATH_COMM_ID", "00"}, {"WREATH_RANK", "1"},
+	 WREATH_EINVAL,
+	 "WREATH_RANK=2 is not in [0, 2)"},
+	{{{"WREATH_COMM_ID", "00"},
+	  {"WREATH_RANK", "1"},
 	  {"WREATH_N_RANKS", "2"}},
-	 WREATH_EINVAL, "256 digits"},
+	 WREATH_EINVAL,
+	 "256 digits"},
 	{{{"RANK", "0"}}, WREATH_EINVAL, "WORLD_SIZE is not set"},
 	{{{"WORLD_SIZE", "2"}}, WREATH_EINVAL, "RANK is not set"},
 	{{{"RANK", "0"}, {"WORLD_SIZE", "2"}},
-	 WREATH_EINVAL, "MASTER_PORT is not set"},
+	 WREATH_EINVAL,
+	 "MASTER_PORT is not set"},
 	{{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "2900"}},
-	 WREATH_EINVAL, "MASTER_ADDR is not set"},
+	 WREATH_EINVAL,
+	 "MASTER_ADDR is not set"},
 	{{{"RANK", "2"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "2900"}},
-	 WREATH_EINVAL, "RANK='2' (of torchrun) is not a whole number from 0 "
-			"to 1"},
+	 WREATH_EINVAL,
+	 "RANK='2' (of torchrun) is not a whole number from 0 "
+	 "to 1"},
 	{{{"RANK", "0"}, {"WORLD_SIZE", "zwei"}},
-	 WREATH_EINVAL, "WORLD_SIZE='zwei'"},
+	 WREATH_EINVAL,
+	 "WORLD_SIZE='zwei'"},
 	{{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "65536"}},
-	 WREATH_EINVAL, "MASTER_PORT='65536'"},
-	{{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "2900"},
-	  {"LOCAL_WORLD_SIZE", "1"}, {"MASTER_ADDR", "no such host"}},
-	 WREATH_EINVAL, "MASTER_ADDR='no such host'"},
+	 WREATH_EINVAL,
+	 "MASTER_PORT='65536'"},
+	{{{"RANK", "1"},
+	  {"WORLD_SIZE", "2"},
+	  {"MASTER_PORT", "2900"},
+	  {"LOCAL_WORLD_SIZE", "1"},
+	  {"MASTER_ADDR", "no such host"}},
+	 WREATH_EINVAL,
+	 "MASTER_ADDR='no such host'"},
 	{{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}},
-	 WREATH_EINVAL, "PMI_FD is not set"},
+	 WREATH_EINVAL,
+	 "PMI_FD is not set"},
 	{{{"PMI_RANK", "0"}, {"PMI_FD", "3"}},
-	 WREATH_EINVAL, "PMI_SIZE is not set"},
+	 WREATH_EINVAL,
+	 "PMI_SIZE is not set"},
 	{{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"PMI_FD", "999"}},
-	 WREATH_EINVAL, "PMI_FD=999 is no connection"},
+	 WREATH_EINVAL,
+	 "PMI_FD=999 is no connection"},
 	{{{"OMPI_COMM_WORLD_RANK", "0"}},
-	 WREATH_EINVAL, "OMPI_COMM_WORLD_SIZE is not set"},
+	 WREATH_EINVAL,
+	 "OMPI_COMM_WORLD_SIZE is not set"},
 	{{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
-	 WREATH_EINVAL, "OMPI_COMM_WORLD_LOCAL_SIZE is not set"},
-	{{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"},
+	 WREATH_EINVAL,
+	 "OMPI_COMM_WORLD_LOCAL_SIZE is not set"},
+	{{{"OMPI_COMM_WORLD_RANK", "0"},
+	  {"OMPI_COMM_WORLD_SIZE", "2"},
 	  {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
-	 WREATH_EINVAL, "PMIX_NAMESPACE is not set"},
-	{{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"},
+	 WREATH_EINVAL,
+	 "PMIX_NAMESPACE is not set"},
+	{{{"OMPI_COMM_WORLD_RANK", "0"},
+	  {"OMPI_COMM_WORLD_SIZE", "4"},
 	  {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
-	 WREATH_EUNSUP, "set WREATH_COMM_ID"},
+	 WREATH_EUNSUP,
+	 "set WREATH_COMM_ID"},
 	/* Rank 0 never comes. */
-	{{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"},
-	  {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "nobody"},
+	{{{"OMPI_COMM_WORLD_RANK", "1"},
+	  {"OMPI_COMM_WORLD_SIZE", "2"},
+	  {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+	  {"PMIX_NAMESPACE", "nobody"},
 	  {"WREATH_JOIN_TIMEOUT", "200ms"}},
-	 WREATH_ETIMEOUT, "rank 1 (Open MPI) got no id from rank 0 within "
-			  "200 ms"},
+	 WREATH_ETIMEOUT,
+	 "rank 1 (Open MPI) got no id from rank 0 within "
+	 "200 ms"},
 };
 
 static void what_is_missing_or_wrong_is_named(void **state)
@@ -295,85 +320,6 @@ static void what_is_missing_or_wrong_is_named(void **state)
 		}
 		assert_int_equal(wait_rank(pid), 0);
 	}
-}
-
-/* ---- the socket between ranks of a host ---- */
-
-static void another_users_socket_is_refused(void **state)
-{
-	struct boot_local_key key = {.launcher = "Open MPI"};
-	struct sockaddr_un name;
-	struct wreath_unique_id id;
-	socklen_t bytes;
-	int ready[2];
-	pid_t pid;
-	char byte;
-
-	(void)state;
-	if (geteuid()) {
-		print_message("skipped: only root can be two users\n");
-		skip();
-	}
-	snprintf(key.words, sizeof(key.words), "squatted by %d",
-		 (int)getpid());
-	bytes = boot_local_name(&key, &name);
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (!pid) {
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-
-		alarm(10);
-		if (setuid(65534) ||
-		    bind(fd, (struct sockaddr *)&name, bytes) ||
-		    listen(fd, 5) || write(ready[1], "x", 1) != 1)
-			_exit(1);
-		pause();
-		_exit(0);
-	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	assert_int_equal(boot_local_take(&key, 1, 2000, &id), WREATH_EINVAL);
-	assert_has(wreath_error_text(), "belongs to user 65534, not to user "
-					"0");
-	kill(pid, SIGKILL);
-	wait_rank(pid);
-	close(ready[0]);
-	close(ready[1]);
-}
-
-static void another_user_gets_no_id(void **state)
-{
-	struct boot_local_key key = {.launcher = "Open MPI"};
-	struct wreath_unique_id id = {{1}};
-	struct wreath_unique_id got;
-	struct sockaddr_un name;
-	socklen_t bytes;
-	pid_t pid;
-
-	(void)state;
-	if (geteuid()) {
-		print_message("skipped: only root can be two users\n");
-		skip();
-	}
-	snprintf(key.words, sizeof(key.words), "coveted by %d",
-		 (int)getpid());
-	bytes = boot_local_name(&key, &name);
-	assert_int_equal(boot_local_give(&key, &id, 2, 5000), 0);
-	pid = fork();
-	if (!pid) {
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-		uint32_t rank = 1;
-
-		alarm(10);
-		if (setuid(65534) ||
-		    connect(fd, (struct sockaddr *)&name, bytes))
-			_exit(2);
-		send(fd, &rank, sizeof(rank), MSG_NOSIGNAL);
-		_exit(recv(fd, &got, sizeof(got), 0) > 0);
-	}
-	assert_int_equal(wait_rank(pid), 0);
-	/* The real one still does. */
-	assert_int_equal(boot_local_take(&key, 1, 2000, &got), 0);
-	assert_memory_equal(&id, &got, sizeof(id));
 }
 
 /* ---- the real launchers ---- */
@@ -436,8 +382,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_launcher_is_one_rank),
 		cmocka_unit_test(one_rank_of_a_launcher_needs_nobody),
 		cmocka_unit_test(what_is_missing_or_wrong_is_named),
-		cmocka_unit_test(another_users_socket_is_refused),
-		cmocka_unit_test(another_user_gets_no_id),
 		cmocka_unit_test(mpich_starts_ranks),
 		cmocka_unit_test(open_mpi_starts_ranks),
 	};
@@ -446,6 +390,5 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "--rank"))
 		return be_a_rank(argv[2]);
 	alarm(60);
-	return cmocka_run_group_tests_name("boot/discover", tests, NULL,
-					   NULL);
+	return cmocka_run_group_tests_name("boot/discover", tests, NULL, NULL);
 }

