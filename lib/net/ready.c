@@ -175,7 +175,7 @@ int net_conn_ready(struct net *net, int peer, int channel,
 int net_conn_reach(struct net *net, int peer, int channel)
 {
 	struct net_conn *conn = net_conn(net, peer, channel);
-	int err;
+	int err = 0;
 
 	/*
 	 * Store straight into the peer's slots where its memory can be
@@ -183,7 +183,9 @@ int net_conn_reach(struct net *net, int peer, int channel)
 	 */
 	if (conn->port->device->verbs->map && conn->port->line_order)
 		err = map_slots(conn);
-	else
+	/* Small messages are copied there where they do not go inline. */
+	if (!err && (!conn->lanes[0].map_slots ||
+		     conn->max_inline < NET_INLINE))
 		err = make_stage(conn);
 	conn->ready = !err;
 	return err;
