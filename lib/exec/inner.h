@@ -74,11 +74,14 @@ int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane);
 /* Has every peer's grant for the operation come? */
 bool exec_has_places(struct exec_plan *plan);
 int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane);
+
+/* exchange.c: a plan of two steps (is_exchange), on what fits a slot. */
+int exec_run_exchange(struct exec_plan *plan);
 /*
- * The shortest of all: a plan that is two steps, send the input and fold what
- * comes (is_exchange), on a vector that fits a line.
+ * Small messages leave more credit untold than the slots' window allows; tell
+ * it before slots are used, or the sender would wait for ever.
  */
-int exec_run_line(struct exec_plan *plan);
+int exec_tell_credit(struct exec_plan *plan);
 
 /* wait.c */
 struct exec_wait {
