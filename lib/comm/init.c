@@ -169,7 +169,7 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 		err = open_net(comm);
 	if (err) {
 		/* The others wait for this rank: tell them why it is gone. */
-		snprintf(text, sizeof(text), "%s", base_error_text());
+		comm_own_words(comm, text);
 		boot_fail(comm->boot, err, comm->rank, text);
 		base_error_again(err, text);
 	}
