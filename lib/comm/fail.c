@@ -4,6 +4,7 @@
  * every later call returns it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "comm/inner.h"
 
@@ -45,6 +46,17 @@ static int heard_failure(struct wreath_comm *comm)
 	return keep_error(comm, failure.error, failure.text);
 }
 
+void comm_own_words(const struct wreath_comm *comm, char text[2048])
+{
+	const char *name = comm->names[comm->rank];
+	const char *words = base_error_text();
+
+	if (!*name || strstr(words, name))
+		snprintf(text, 2048, "%s", words);
+	else
+		snprintf(text, 2048, "%s: %s", name, words);
+}
+
 int comm_fail(struct wreath_comm *comm, int error)
 {
 	uint64_t end_ns = base_now_ns() + COMM_CAUSE_MS * 1000000ull;
@@ -53,7 +65,7 @@ int comm_fail(struct wreath_comm *comm, int error)
 
 	if (heard)
 		return heard;
-	snprintf(text, sizeof(text), "%s", base_error_text());
+	comm_own_words(comm, text);
 	if (!comm->boot)
 		return keep_error(comm, error, text);
 	/* A broken link is mostly the shadow of a dead rank: hear who. */

@@ -173,10 +173,7 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 		err = open_net(comm);
 	if (err) {
 		/* The others wait for this rank: tell them why it is gone. */
-		snprintf(text, sizeof(text), "rank %d (%s, pid %d): %s",
-			 comm->rank, boot_rank(comm->boot, comm->rank)->host,
-			 boot_rank(comm->boot, comm->rank)->pid,
-			 base_error_text());
+		comm_own_words(comm, text);
 		boot_fail(comm->boot, err, comm->rank, text);
 		base_error_again(err, text);
 	}

@@ -81,6 +81,11 @@ int comm_run(const struct comm_op *op);
 /* Wait until every ticket given out has run, up to the deadline. */
 int comm_drain(struct wreath_comm *comm);
 
+/*
+ * The sentence of the last failure as all ranks shall read it: with the name
+ * of the rank that it happened on.
+ */
+void comm_own_words(const struct wreath_comm *comm, char text[2048]);
 /* The communicator is broken: keep the error, tell every rank. */
 int comm_fail(struct wreath_comm *comm, int error);
 /* 0, or what broke it, with the text of the calling thread set. */

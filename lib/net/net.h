@@ -54,6 +54,7 @@ struct net_port {
 	uint16_t pkey_index;
 	bool line_order; /* arrivals are seen by polling memory */
 	bool is_soft;
+	bool is_gone; /* the device has reported its end */
 	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
 };
 

@@ -20,7 +20,7 @@ static int make_room(struct net_conn *conn)
 int net_post(struct net_conn *conn, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
-	int err;
+	int err, refused;
 
 	if (base_unlikely(conn->n_posted - conn->n_done > NET_SQ_DEPTH / 2)) {
 		err = net_poll(conn->net);
@@ -33,18 +33,20 @@ int net_post(struct net_conn *conn, struct ibv_send_wr *wr)
 	wr->wr_id = net_wr_id(conn, 0) | conn->n_posted;
 	if (conn->n_posted % NET_SIGNAL_EVERY == 0)
 		wr->send_flags |= IBV_SEND_SIGNALED;
-	err = ibv_post_send(conn->qp, wr, &bad);
-	if (base_likely(!err))
+	refused = ibv_post_send(conn->qp, wr, &bad);
+	if (base_likely(!refused))
 		return 0;
 	/* A queue pair in error takes no requests: its completion says why. */
 	conn->n_posted--;
 	err = net_poll(conn->net);
 	if (err)
 		return err;
+	/* Providers return errno; a few return -1 and set it. */
 	conn->net->failed = base_error(
-		WREATH_ENET, "cannot post to %s over %s, QP 0x%x: %s",
+		WREATH_ENET, "%s cannot post to %s over %s, QP 0x%x: %s",
+		conn->net->names[conn->net->rank],
 		conn->net->names[conn->peer], conn->port->text,
-		conn->qp->qp_num, strerror(errno));
+		conn->qp->qp_num, strerror(refused > 0 ? refused : errno));
 	return conn->net->failed;
 }
 
