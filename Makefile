@@ -5,6 +5,7 @@
 #   make check         set up, and run every test and check of this machine
 #   make test          the fast part, under a minute
 #   make               build, nothing else
+#   make bench-peers   this library and others on one machine, side by side
 #   make install       PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined test    a variant, in a folder of its own
 #
@@ -43,6 +44,10 @@ warn_c := -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
 	-Wshorten-64-to-32 -Wunreachable-code -Wmissing-variable-declarations)
 san := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer)
+# gcc knows that its thread sanitizer sees no fences; what they order here is
+# atomic all the same.
+san += $(if $(findstring thread,$(SAN)),$(if $(findstring clang,$(CC)),,\
+	-Wno-tsan))
 cppflags := -Iinclude -Ilib -I. $(CPPFLAGS)
 common := $(OPT) $(warn) $(san) -fvisibility=hidden -fPIC -pthread
 cflags := -std=gnu11 $(common) $(warn_c) $(CFLAGS)
@@ -150,6 +155,11 @@ test:
 	$(setup) test
 	@$(tests) test
 
+bench-peers:
+	$(setup) peers
+	@$(MAKE) --no-print-directory $B/wreath
+	@NO_DEPS=1 bench/peers/run.sh $B
+
 # ---- install ----
 
 dest := $(DESTDIR)$(PREFIX)
@@ -190,8 +200,8 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples bins run check test install uninstall clean \
-	force
+.PHONY: all unit loop examples bins run check test bench-peers install \
+	uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \

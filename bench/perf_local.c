@@ -18,6 +18,7 @@
 
 #include "bench/perf.h"
 #include "boot/boot.h"
+#include "topo/topo.h"
 
 /* How often the parent looks whether a rank has died. */
 #define LOOK_MS 50
@@ -114,7 +115,11 @@ static _Noreturn void child(const struct local *local, int process,
 	/* Ctrl-C goes to all of the terminal's group: the parent decides. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
+	signal(SIGHUP, SIG_IGN);
+	/* Else two ranks may share a core while another is idle. */
+	if (local->options->n_procs <= local->options->n_cores &&
+	    local->options->n_threads == 1)
+		topo_bind(process);
 	while (read(gate, &byte, 1) < 0 && errno == EINTR)
 		;
 	close(gate);
@@ -278,13 +283,19 @@ static void mind(struct local *local)
 	}
 }
 
+/* What we were started to ignore, as by nohup, stays ignored. */
 static void catch_signals(void)
 {
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = catch};
+	struct sigaction old;
+	size_t i;
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	for (i = 0; i < base_countof(numbers); i++) {
+		if (!sigaction(numbers[i], NULL, &old) &&
+		    old.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+	}
 }
 
 int perf_local(const struct perf_options *options, struct perf_report *report)

@@ -70,7 +70,7 @@ static void put_panel(FILE *to, const struct perf_result *const *curves, int n,
 
 	fprintf(to, "set title '%s'\nplot ", title);
 	for (c = 0; c < n; c++)
-		fprintf(to, "%s$curve%d using 1:%d with linespoints title "
+		fprintf(to, "%s$curve%d using 1:%d with linespoints lw 2 title "
 			    "'%s %s %s, %s'", c ? ", " : "", c, column,
 			perf_algo_names[curves[c]->algo],
 			perf_types[curves[c]->type].name,
@@ -93,9 +93,11 @@ static void put_script(const struct perf_report *report, FILE *to,
 		fprintf(to, "set terminal svg size 1000, 420 font 'sans,12' "
 			    "background 'white'\nset output '%s'\n"
 			    "set multiplot layout 1, 2\n", path);
-	fprintf(to, "set logscale x 2\nset format x '%%.0b %%BB'\n"
-		    "set xtics rotate by -45\nset grid\n"
-		    "set key top left%s\nset xlabel 'vector'\n"
+	/* gnuplot's own binary prefixes leave a gap where there is none. */
+	fprintf(to, "set logscale x 2\nset xtics ('1' 1, '16' 16, '256' 256, "
+		    "'4K' 4096, '64K' 65536, '1M' 2**20, '16M' 2**24, "
+		    "'256M' 2**28, '4G' 2.0**32)\nset grid\n"
+		    "set key top left%s\nset xlabel 'bytes'\n"
 		    "set ylabel 'GB/s' offset 1\n",
 		is_text ? "" : " font ',9'");
 	put_panel(to, curves, n, 2, "all-reduce: bus bandwidth");

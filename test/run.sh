@@ -8,7 +8,8 @@
 # A test is a file: test/unit/t_*.c (one room), test/loop/t_*.c (ranks, through
 # wreath.h), test/cli/t_*.sh (the command, $WREATH, and what was built in
 # $BUILD), test/check/c_*.sh (the sources).  A name that ends in _long is left
-# out of `make test`.
+# out of `make test`.  TEST_UNDER tells a test what slows it down: "valgrind",
+# "address,undefined", "thread", or "".
 set -u
 what=$1
 # The variables of make's command line go on to the makes below, its flags and
@@ -26,7 +27,7 @@ for name in $(compgen -e); do
 		LOCAL_RANK | MASTER_ADDR | MASTER_PORT) unset "$name" ;;
 	esac
 done
-export B SAN CC CXX MAKE LC_ALL=C
+export B SAN CC CXX MAKE LC_ALL=C TEST_UNDER=$SAN
 export RESULTS=$PWD/$B/results
 export ASAN_OPTIONS=detect_stack_use_after_return=1:print_legend=0
 export UBSAN_OPTIONS=print_stacktrace=1
@@ -105,9 +106,6 @@ command_line() {
 	for name in $(sources test/cli/t_*.sh); do
 		try "${name#test/}$suffix" "$limit" "$name.sh"
 	done
-	for name in $(sources examples/*.c examples/*.cc); do
-		try "$name$suffix" "$limit" "$1/wreath" run -n 4 "$1/$name"
-	done
 	unset WREATH BUILD
 }
 
@@ -131,8 +129,10 @@ variant() {
 	[ "$1" != thread ] || ! setarch -R true 2>/dev/null ||
 		runner=(setarch -R)
 	build "build$suffix" WERROR=1 SAN="$1" bins
+	export TEST_UNDER=$1
 	unit "$folder" "${runner[@]}"
 	loop "$folder" "${runner[@]}"
+	export TEST_UNDER=$SAN
 	suffix=
 	limit=120
 }
@@ -150,7 +150,9 @@ under_valgrind() {
 	suffix=" [valgrind]"
 	limit=300
 	if command -v valgrind >/dev/null; then
-		unit "$B" valgrind -q --error-exitcode=99 --leak-check=full \
+		TEST_UNDER=valgrind unit "$B" valgrind -q --fair-sched=try \
+			--error-exitcode=99 --leak-check=full \
+			--show-leak-kinds=definite \
 			--errors-for-leak-kinds=definite
 	else
 		try "unit$suffix" 10 sh -c 'echo no valgrind; exit 77'

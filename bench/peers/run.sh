@@ -6,7 +6,7 @@
 #
 #   RANKS="2 4 8"   SIZES="8 1024 ..." in bytes   ROUNDS=3
 #   PEERS="openmpi openmpi-ucx mpich gloo"   DURATION=0.2 seconds a measurement
-#   TOUCH=1 writes the input before each operation   NO_DEPS=1
+#   TOUCH=1 writes the input before each operation
 set -u
 here=$(dirname "$0")
 build=$1
@@ -41,35 +41,7 @@ check_numbers() {
 	done
 }
 
-missing() {
-	command -v mpicc.openmpi >/dev/null || echo libopenmpi-dev
-	command -v mpirun.openmpi >/dev/null || echo openmpi-bin
-	command -v mpicc.mpich >/dev/null || echo libmpich-dev
-	command -v mpirun.mpich >/dev/null || echo mpich
-	command -v c++ >/dev/null || echo g++
-	[ -e /usr/include/gloo/allreduce.h ] || echo libgloo-dev
-}
-
-# Install what is missing, as root or by sudo, and say so first.
-set_up() {
-	local list as=''
-	list=$(missing | tr '\n' ' ')
-	[ -n "$list" ] && [ -z "${NO_DEPS:-}" ] || return 0
-	command -v apt-get >/dev/null || return 0
-	if [ "$(id -u)" != 0 ]; then
-		as='sudo '
-		{ command -v sudo >/dev/null &&
-			{ [ -t 0 ] || sudo -n true 2>/dev/null; }; } || return 0
-	fi
-	say "packages are missing; this will run:"
-	say "    ${as}apt-get install -y --no-install-recommends $list"
-	say "(NO_DEPS=1 turns this off.)"
-	# shellcheck disable=SC2086
-	${as}env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
-		--no-install-recommends $list >/dev/null
-}
-
-# newer TARGET SOURCE...: the target has to be made.
+# must_make TARGET SOURCE...: the target has to be made.
 must_make() {
 	local target=$1 source
 	shift
@@ -181,7 +153,6 @@ take() {
 	check_numbers ROUNDS $rounds
 }
 mkdir -p "$out" || exit 1
-set_up
 left_out=' '
 ready=
 for peer in $peers; do

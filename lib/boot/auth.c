@@ -15,7 +15,7 @@ _Static_assert(crypto_auth_hmacsha256_KEYBYTES == BOOT_SECRET_BYTES,
 /* The last byte is the version of the handshake. */
 static const unsigned char magic[8] = {'w', 'r', 'e', 'a', 't', 'h', 'b', 1};
 
-/* The role is part of what is signed: a proof of one end is none of the other. */
+/* The role is part of what is signed: one end's proof is none of the other. */
 static const char server_role[16] = "wreath server";
 static const char client_role[16] = "wreath client";
 
@@ -23,15 +23,15 @@ static void prove(const struct boot_auth *auth, const unsigned char *secret,
 		  bool by_server, unsigned char out[BOOT_PROOF_BYTES])
 {
 	crypto_auth_hmacsha256_state state;
-	size_t challenge_bytes = by_server ?
-		offsetof(struct boot_challenge_wire, proof) :
-		sizeof(auth->challenge);
+	size_t challenge_bytes =
+		by_server ? offsetof(struct boot_challenge_wire, proof)
+			  : sizeof(auth->challenge);
 
 	crypto_auth_hmacsha256_init(&state, secret, BOOT_SECRET_BYTES);
-	crypto_auth_hmacsha256_update(&state,
-				      (const unsigned char *)(by_server ?
-					      server_role : client_role),
-				      sizeof(server_role));
+	crypto_auth_hmacsha256_update(
+		&state,
+		(const unsigned char *)(by_server ? server_role : client_role),
+		sizeof(server_role));
 	crypto_auth_hmacsha256_update(&state,
 				      (const unsigned char *)&auth->hello,
 				      sizeof(auth->hello));
@@ -69,9 +69,8 @@ static void start(struct boot_auth *auth, int fd, enum boot_purpose purpose)
 	auth->deadline_ns = base_now_ns() + BOOT_AUTH_MS * UINT64_C(1000000);
 }
 
-void boot_auth_client(struct boot_auth *auth, int fd,
-		      enum boot_purpose purpose, int rank,
-		      const unsigned char token[BOOT_TOKEN_BYTES])
+void boot_auth_client(struct boot_auth *auth, int fd, enum boot_purpose purpose,
+		      int rank, const unsigned char token[BOOT_TOKEN_BYTES])
 {
 	start(auth, fd, purpose);
 	memcpy(auth->hello.magic, magic, sizeof(magic));
@@ -83,8 +82,7 @@ void boot_auth_client(struct boot_auth *auth, int fd,
 	     BOOT_AUTH_READING);
 }
 
-void boot_auth_server(struct boot_auth *auth, int fd,
-		      enum boot_purpose purpose,
+void boot_auth_server(struct boot_auth *auth, int fd, enum boot_purpose purpose,
 		      const unsigned char token[BOOT_TOKEN_BYTES])
 {
 	start(auth, fd, purpose);
@@ -98,8 +96,9 @@ void boot_auth_server(struct boot_auth *auth, int fd,
 static void server_read(struct boot_auth *auth, const unsigned char *secret)
 {
 	if (auth->at == auth->proof + sizeof(auth->proof)) {
-		auth->state = proof_is_right(auth, secret, auth->proof) ?
-			BOOT_AUTH_DONE : BOOT_AUTH_BAD_PROOF;
+		auth->state = proof_is_right(auth, secret, auth->proof)
+				      ? BOOT_AUTH_DONE
+				      : BOOT_AUTH_BAD_PROOF;
 		return;
 	}
 	if (memcmp(auth->hello.magic, magic, sizeof(magic)) ||
@@ -112,8 +111,8 @@ static void server_read(struct boot_auth *auth, const unsigned char *secret)
 	memcpy(auth->challenge.magic, magic, sizeof(magic));
 	base_random(auth->challenge.nonce, sizeof(auth->challenge.nonce));
 	prove(auth, secret, true, auth->challenge.proof);
-	move(auth, BOOT_AUTH_SENDING, &auth->challenge,
-	     sizeof(auth->challenge), BOOT_AUTH_READING);
+	move(auth, BOOT_AUTH_SENDING, &auth->challenge, sizeof(auth->challenge),
+	     BOOT_AUTH_READING);
 }
 
 static void client_read(struct boot_auth *auth, const unsigned char *secret)
@@ -136,8 +135,8 @@ static void sent(struct boot_auth *auth)
 	if (auth->next == BOOT_AUTH_DONE)
 		auth->state = BOOT_AUTH_DONE;
 	else if (auth->is_server)
-		move(auth, BOOT_AUTH_READING, auth->proof,
-		     sizeof(auth->proof), BOOT_AUTH_DONE);
+		move(auth, BOOT_AUTH_READING, auth->proof, sizeof(auth->proof),
+		     BOOT_AUTH_DONE);
 	else
 		move(auth, BOOT_AUTH_READING, &auth->challenge,
 		     sizeof(auth->challenge), BOOT_AUTH_SENDING);
@@ -149,9 +148,10 @@ enum boot_auth_state boot_auth_step(struct boot_auth *auth,
 	while (auth->state == BOOT_AUTH_SENDING ||
 	       auth->state == BOOT_AUTH_READING) {
 		bool sending = auth->state == BOOT_AUTH_SENDING;
-		ssize_t n = sending ?
-			boot_sock_send(auth->fd, auth->at, auth->left) :
-			boot_sock_recv(auth->fd, auth->at, auth->left);
+		ssize_t n =
+			sending ? boot_sock_send(auth->fd, auth->at, auth->left)
+				: boot_sock_recv(auth->fd, auth->at,
+						 auth->left);
 
 		if (!n)
 			break;

@@ -51,7 +51,7 @@ enum boot_auth_state {
 	BOOT_AUTH_SENDING, /* then, at its end, @next */
 	BOOT_AUTH_READING,
 	BOOT_AUTH_DONE,
-	BOOT_AUTH_STRANGER, /* the peer is none of ours, or went away */
+	BOOT_AUTH_STRANGER,  /* the peer is none of ours, or went away */
 	BOOT_AUTH_BAD_PROOF, /* it speaks our language with another secret */
 };
 
@@ -71,11 +71,9 @@ struct boot_auth {
 };
 
 /* @fd stays the caller's. */
-void boot_auth_client(struct boot_auth *auth, int fd,
-		      enum boot_purpose purpose, int rank,
-		      const unsigned char token[BOOT_TOKEN_BYTES]);
-void boot_auth_server(struct boot_auth *auth, int fd,
-		      enum boot_purpose purpose,
+void boot_auth_client(struct boot_auth *auth, int fd, enum boot_purpose purpose,
+		      int rank, const unsigned char token[BOOT_TOKEN_BYTES]);
+void boot_auth_server(struct boot_auth *auth, int fd, enum boot_purpose purpose,
 		      const unsigned char token[BOOT_TOKEN_BYTES]);
 
 /* Go as far as the socket lets us; the deadline is the caller's to watch. */

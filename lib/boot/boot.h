@@ -9,9 +9,14 @@
  * failures are spread over it, and its breaking is how a death is seen.  One
  * thread per communicator serves the tree.
  *
+ * The handshake keeps strangers out; it does not hide or protect what follows
+ * it from who can read or alter packets between the hosts.
+ *
  * This room must never know verbs or buffers.  A struct boot may be used by
- * one thread at a time, but for boot_fail() and boot_failure(), which any
- * thread may call at any time.
+ * one thread at a time, but for boot_fail(), boot_failure(), boot_has_left()
+ * and boot_rank(), which any thread may call at any time.  In a child of
+ * fork() a struct boot is of no use but to boot_close(), which then does
+ * nothing.
  */
 #ifndef BOOT_H
 #define BOOT_H
@@ -29,6 +34,10 @@ struct boot;
  * process), or until WREATH_JOIN_TIMEOUT has passed since the last rank came.
  * @ifname "" chooses: loopback only if that is all there is, else the first
  * interface with an address; "lo" keeps strangers from other hosts out.
+ *
+ * A round that failed does not count, and its failure is told once to each of
+ * its ranks that comes later; one that comes again starts another round.
+ * Errors: WREATH_EINVAL (interface, settings), WREATH_ENET, WREATH_ENOMEM.
  */
 int boot_root_start(const char *ifname, int n_rounds,
 		    struct wreath_unique_id *id);
@@ -54,7 +63,16 @@ struct boot_place {
  * Find id, rank and number of ranks in the environment; the first that is
  * there wins, in this order: WREATH_COMM_ID with WREATH_RANK and
  * WREATH_N_RANKS, torchrun, PMI-1, Open MPI, one rank alone.  Rank 0 starts
- * the root where nobody else has.
+ * the root where nobody else has.  Half of a launcher's variables is
+ * WREATH_EINVAL and names what is missing.
+ *
+ * It may be called again for another communicator, in the same order on every
+ * rank.  It blocks up to WREATH_JOIN_TIMEOUT, for rank 0's id to come.  With
+ * one rank @place->id is all zero.
+ *
+ * Between hosts under torchrun the secret is derived from TORCHELASTIC_RUN_ID,
+ * MASTER_ADDR and MASTER_PORT, and is as private as those are; WREATH_COMM_ID
+ * carries a true one.
  */
 int boot_discover(const struct base_env *env, struct boot_place *place);
 
@@ -62,7 +80,7 @@ struct boot_args {
 	const struct wreath_unique_id *id;
 	int rank, n_ranks;
 	int64_t join_timeout_ms;
-	int64_t timeout_ms;
+	int64_t timeout_ms; /* of boot_all_gather() and boot_recv() */
 	/*
 	 * Settings that must be the same on every rank, in words such as
 	 * "channels=2 slots=4", at most 63 characters; a difference is
@@ -70,43 +88,71 @@ struct boot_args {
 	 */
 	const char *config;
 	/*
-	 * Called by boot's thread when the communicator has failed, once; it
-	 * must not block and must not call boot.  May be NULL.
+	 * Called by boot's thread when the communicator has failed, once,
+	 * and never after boot_close(); with one rank, which has no thread, by
+	 * boot_fail().  It must not block, and of boot it may call
+	 * boot_failure() only.  May be NULL.
 	 */
 	void (*on_failure)(void *arg);
 	void *on_failure_arg;
 };
 
 /*
- * Join.  Collective; blocks up to @join_timeout_ms.  The text of a failure
- * names the ranks that are missing, or that disagree.
+ * Join.  Collective; blocks up to @join_timeout_ms, and where all have come at
+ * its very end, for some seconds more.  The text of a failure names the ranks
+ * that are missing, or that disagree.  With one rank there are no sockets and
+ * no thread, and @id may be anything.
+ * Errors: WREATH_EINVAL (rank or number of ranks, a rank claimed twice, a
+ * stale id), WREATH_EMISMATCH (version, config), WREATH_ETIMEOUT,
+ * WREATH_EPEER, WREATH_ENET, WREATH_ENOMEM.
  */
 int boot_open(const struct boot_args *args, struct boot **out);
 
 /*
  * Say goodbye and free; NULL is allowed.  Other ranks see a rank that has left
- * in peace, not one that has died.
+ * in peace, not one that has died.  Blocks for at most a twentieth of a
+ * second, usually until all have closed.
+ *
+ * A rank that has closed goes on to carry the frames of others, from a thread
+ * that stays behind until they have closed too; exit() waits up to 2 s for it.
+ * When that process ends earlier than the rest, those whose way led through it
+ * cannot reach each other any more, and get WREATH_EPEER where they try.
  */
 void boot_close(struct boot *boot);
 
 /*
  * Every rank gives @bytes (at most BOOT_RECORD_MAX, the same everywhere) and
  * gets all of them in order of rank in @all.  Collective; blocks up to the
- * deadline.  O(log n) rounds.
+ * deadline, and up to half a second more where others know better who is late.
+ * O(log n) rounds.  With @bytes 0 it is a barrier, and both may be NULL.
+ *
+ * A rank that does not come in time fails the communicator for all: the text
+ * names it.
+ * Errors: WREATH_EINVAL, WREATH_EMISMATCH (other @bytes), WREATH_ETIMEOUT,
+ * WREATH_EPEER (a rank has left), WREATH_ENOMEM, or the failure that happened.
  */
 int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
 		    void *all);
 
 /*
  * A message to one rank, routed over the tree; does not block for the peer.
- * Messages of one pair arrive in order.
+ * Messages of one pair arrive in order; @peer may be the rank itself.
+ * Errors: WREATH_EAGAIN (@peer has not taken 64 messages of this rank yet: ask
+ * again), WREATH_EINVAL, WREATH_EPEER (it has left), WREATH_ENOMEM, or the
+ * failure that happened.
  */
 int boot_send(struct boot *boot, int peer, const void *record, size_t bytes);
 
-/* The next message from @peer, which must have @bytes.  Blocks to the deadline. */
+/*
+ * The next message from @peer, which must have @bytes.  Blocks to the deadline,
+ * and what it returns then is no failure of the communicator.
+ * Errors: WREATH_ETIMEOUT, WREATH_EMISMATCH (another length: that message is
+ * gone), WREATH_EINVAL, WREATH_EPEER (it has left), or the failure that
+ * happened.
+ */
 int boot_recv(struct boot *boot, int peer, void *record, size_t bytes);
 
-/* A rank's own words for itself in messages: host, pid. */
+/* A rank's own words for itself in messages; valid until boot_close(). */
 struct boot_rank {
 	char host[64];
 	int pid;
@@ -115,23 +161,27 @@ const struct boot_rank *boot_rank(const struct boot *boot, int rank);
 
 /* Why a communicator stopped; the first failure wins on each rank. */
 struct boot_failure {
-	int error;	/* enum wreath_error */
-	int culprit;	/* the rank suspected, or -1 */
+	int error;   /* enum wreath_error */
+	int culprit; /* the rank suspected, or -1 */
 	char text[1536];
 };
 
 /*
  * Tell every rank that the communicator has failed, with the sentence to show
- * them.  Does not block.  The first failure that a rank hears of stays.
+ * them.  Does not block.  The first failure that a rank hears of stays.  Calls
+ * that wait return it, and so do all later ones.  @culprit may be -1.
  */
 void boot_fail(struct boot *boot, int error, int culprit, const char *text);
 
-/* True once the communicator has failed; *out is then the failure.  Cheap. */
+/*
+ * True once the communicator has failed; *out is then the failure.  One atomic
+ * load while it has not.
+ */
 bool boot_failure(struct boot *boot, struct boot_failure *out);
 
 /*
  * True when @rank has left by boot_close().  That is no failure by itself: it
- * is one for whoever still waits for the rank.
+ * is one for whoever still waits for the rank.  One atomic load.
  */
 bool boot_has_left(struct boot *boot, int rank);
 

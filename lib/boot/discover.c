@@ -18,8 +18,9 @@ int boot_foreign_int(const char *launcher, const char *name, int64_t min,
 	if (!base_parse_int(text, min, max, &value))
 		return base_error(WREATH_EINVAL,
 				  "%s='%.64s' (of %s) is not a whole number "
-				  "from %lld to %lld", name, text, launcher,
-				  (long long)min, (long long)max);
+				  "from %lld to %lld",
+				  name, text, launcher, (long long)min,
+				  (long long)max);
 	*out = (int)value;
 	return 0;
 }
@@ -45,7 +46,8 @@ int boot_discover_wreath(const struct base_env *env, struct boot_place *place)
 		return base_error(WREATH_EINVAL,
 				  "WREATH_COMM_ID, WREATH_RANK and "
 				  "WREATH_N_RANKS belong together: %s is not "
-				  "set", missing);
+				  "set",
+				  missing);
 	place->rank = (int)env->value[BASE_ENV_RANK];
 	place->n_ranks = (int)env->value[BASE_ENV_N_RANKS];
 	if (place->rank >= place->n_ranks)
@@ -65,6 +67,9 @@ int boot_discover(const struct base_env *env, struct boot_place *place)
 	static int (*const ways[])(const struct base_env *env,
 				   struct boot_place *place) = {
 		boot_discover_wreath,
+		boot_discover_torchrun,
+		boot_discover_pmi,
+		boot_discover_open_mpi,
 	};
 	struct boot_place found;
 	size_t i;

@@ -154,17 +154,20 @@ void boot_link_died(struct boot *boot, struct boot_link *link, int err)
 	if (err == -EBADMSG)
 		boot_fail_locked(boot, WREATH_ENET, link->rank,
 				 "%s sent rank %d bytes that are no frame of "
-				 "the protocol", name, boot->rank);
+				 "the protocol",
+				 name, boot->rank);
 	else if (err == -ETIMEDOUT || err == -EHOSTUNREACH ||
 		 err == -ENETUNREACH)
 		boot_fail_locked(boot, WREATH_EPEER, link->rank,
 				 "%s cannot be reached any more from rank %d "
 				 "(%s): its host or the network between is "
-				 "down", name, boot->rank, strerror(-err));
+				 "down",
+				 name, boot->rank, strerror(-err));
 	else
 		boot_fail_locked(boot, WREATH_EPEER, link->rank,
 				 "%s died: its connection to rank %d ended "
-				 "without a goodbye (%s)", name, boot->rank,
+				 "without a goodbye (%s)",
+				 name, boot->rank,
 				 err == -EPIPE ? "closed" : strerror(-err));
 }
 
@@ -178,8 +181,7 @@ bool boot_leave_arrives(struct boot *boot, struct boot_link *link)
 {
 	struct boot_frame *frame;
 
-	if (link->head.bytes ||
-	    link->head.source >= (uint32_t)boot->n_ranks ||
+	if (link->head.bytes || link->head.source >= (uint32_t)boot->n_ranks ||
 	    !boot_link_leads_to(boot, link, (int)link->head.source))
 		return false;
 	mark_left(boot, (int)link->head.source);

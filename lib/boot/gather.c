@@ -23,7 +23,7 @@ static size_t subtree_records(const struct boot *boot)
 	return (size_t)(boot->shape.end - boot->shape.first);
 }
 
-/* The first to come, the caller or a child's frame, says how long a record is. */
+/* Who comes first, the caller or a child's frame, says how long a record is. */
 static bool begin(struct boot *boot, size_t record_bytes, int by)
 {
 	struct boot_gather *gather = &boot->gather;
@@ -40,7 +40,8 @@ static bool begin(struct boot *boot, size_t record_bytes, int by)
 		boot_fail_locked(boot, WREATH_EMISMATCH, by,
 				 "the ranks' records differ in length: rank "
 				 "%d gathers %zu bytes, another below rank %d "
-				 "%zu bytes", by, record_bytes, boot->rank,
+				 "%zu bytes",
+				 by, record_bytes, boot->rank,
 				 gather->record_bytes);
 		return false;
 	}
@@ -48,8 +49,9 @@ static bool begin(struct boot *boot, size_t record_bytes, int by)
 	if (!gather->up) {
 		boot_fail_locked(boot, WREATH_ENOMEM, boot->rank,
 				 "rank %d has no memory to gather %zu records "
-				 "of %zu bytes", boot->rank,
-				 subtree_records(boot), record_bytes);
+				 "of %zu bytes",
+				 boot->rank, subtree_records(boot),
+				 record_bytes);
 		return false;
 	}
 	gather->begun = true;
@@ -113,8 +115,7 @@ bool boot_gather_up_begins(struct boot *boot, struct boot_link *link)
 	/* Where it does not fit, all fail; these bytes go nowhere. */
 	if (begin(boot, record_bytes, link->rank))
 		link->into = boot_frame_payload(gather->up) +
-			     record_bytes *
-				     (size_t)(link->first - boot->rank);
+			     record_bytes * (size_t)(link->first - boot->rank);
 	return true;
 }
 
@@ -141,7 +142,8 @@ bool boot_gather_down_begins(struct boot *boot, struct boot_link *link)
 	else
 		boot_fail_locked(boot, WREATH_ENOMEM, boot->rank,
 				 "rank %d has no memory to gather %d records "
-				 "of %zu bytes", boot->rank, boot->n_ranks,
+				 "of %zu bytes",
+				 boot->rank, boot->n_ranks,
 				 gather->record_bytes);
 	return true;
 }
@@ -172,7 +174,7 @@ static void fail_late(struct boot *boot)
 	int culprit = -1;
 	int i;
 
-	boot_text_ms(boot->timeout_ms, within);
+	boot_text_ms(gather->timeout_ms, within);
 	for (i = 0; i < boot->shape.n_children; i++) {
 		const struct boot_link *link = &boot->links[1 + i];
 		char name[128];
@@ -196,8 +198,8 @@ static void fail_late(struct boot *boot)
 	else
 		boot_fail_locked(boot, WREATH_ETIMEOUT, -1,
 				 "rank %d waited %s in an all-gather for ranks "
-				 "beyond rank %d", boot->rank, within,
-				 boot->shape.parent);
+				 "beyond rank %d",
+				 boot->rank, within, boot->shape.parent);
 }
 
 static int first_left(const struct boot *boot)
@@ -205,19 +207,20 @@ static int first_left(const struct boot *boot)
 	int i;
 
 	for (i = 0; i < boot->n_ranks; i++)
-		if (atomic_load_explicit(&boot->left[i],
-					 memory_order_relaxed))
+		if (atomic_load_explicit(&boot->left[i], memory_order_relaxed))
 			return i;
 	return -1;
 }
 
 static uint64_t patience_ns(const struct boot *boot)
 {
-	int64_t slack_ms = boot->gather.sent_up ?
-		SLACK_DELIVERED_MS :
-		SLACK_LEVEL_MS * (int64_t)(DEEPEST - boot->shape.depth);
+	int64_t slack_ms =
+		boot->gather.sent_up
+			? SLACK_DELIVERED_MS
+			: SLACK_LEVEL_MS *
+				  (int64_t)(DEEPEST - boot->shape.depth);
 
-	return (uint64_t)(boot->timeout_ms + slack_ms) * 1000000;
+	return (uint64_t)(boot->gather.timeout_ms + slack_ms) * 1000000;
 }
 
 static int wait_down(struct boot *boot, uint64_t sequence)
@@ -238,9 +241,11 @@ static int wait_down(struct boot *boot, uint64_t sequence)
 		 */
 		if (gone >= 0) {
 			boot_name(boot, gone, name);
-			return base_error(WREATH_EPEER,
-					  "an all-gather of rank %d cannot end: "
-					  "%s has left", boot->rank, name);
+			return base_error(
+				WREATH_EPEER,
+				"an all-gather of rank %d cannot end: "
+				"%s has left",
+				boot->rank, name);
 		}
 		/* Patience grows where the last child has just come. */
 		if (base_now_ns() >= start_ns + patience_ns(boot)) {
@@ -253,8 +258,8 @@ static int wait_down(struct boot *boot, uint64_t sequence)
 	return 0;
 }
 
-int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
-		    void *all)
+int boot_gather_within(struct boot *boot, int64_t timeout_ms, const void *mine,
+		       size_t bytes, void *all)
 {
 	struct boot_gather *gather = &boot->gather;
 	uint64_t sequence;
@@ -270,6 +275,7 @@ int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
 		err = boot_failed_again(boot);
 	if (!err) {
 		sequence = gather->sequence;
+		gather->timeout_ms = timeout_ms;
 		if (bytes)
 			memcpy(boot_frame_payload(gather->up), mine, bytes);
 		gather->mine_is_in = true;
@@ -286,4 +292,10 @@ int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
 	}
 	boot_unlock(boot);
 	return err;
+}
+
+int boot_all_gather(struct boot *boot, const void *mine, size_t bytes,
+		    void *all)
+{
+	return boot_gather_within(boot, boot->timeout_ms, mine, bytes, all);
 }

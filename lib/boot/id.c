@@ -76,8 +76,8 @@ int boot_id_decode(const struct wreath_unique_id *in, struct boot_id *id)
 		return base_error(WREATH_EINVAL,
 				  "the unique id is of version %d, this "
 				  "library reads version %d: use one version "
-				  "of wreath on every rank", wire.version,
-				  ID_VERSION);
+				  "of wreath on every rank",
+				  wire.version, ID_VERSION);
 	sum_of(&wire, sum);
 	if (memcmp(sum, wire.sum, sizeof(sum)))
 		return base_error(WREATH_EINVAL,
@@ -87,7 +87,8 @@ int boot_id_decode(const struct wreath_unique_id *in, struct boot_id *id)
 	    wire.n_ports < 1)
 		return base_error(WREATH_EINVAL,
 				  "the unique id has %d addresses, not 1 to "
-				  "%d", wire.n_addrs, BOOT_ID_ADDRS);
+				  "%d",
+				  wire.n_addrs, BOOT_ID_ADDRS);
 	memset(id, 0, sizeof(*id));
 	id->n_addrs = wire.n_addrs;
 	id->n_ports = wire.n_ports;
@@ -182,11 +183,13 @@ static int parse_hex(const char *text, const char *from,
 
 	if (n != 2 * sizeof(id.bytes) ||
 	    sodium_hex2bin(id.bytes, sizeof(id.bytes), text, n, NULL, &got,
-			   NULL) || got != sizeof(id.bytes))
+			   NULL) ||
+	    got != sizeof(id.bytes))
 		return base_error(WREATH_EINVAL,
 				  "%s holds no unique id: %zu characters, of "
 				  "which not all are hexadecimal digits, "
-				  "where there must be 256 digits", from, n);
+				  "where there must be 256 digits",
+				  from, n);
 	if (boot_id_decode(&id, &decoded))
 		return WREATH_EINVAL;
 	*out = id;
@@ -199,12 +202,15 @@ static int check_private(int fd, const char *path)
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return base_error(WREATH_EINVAL, "WREATH_COMM_ID: stat of "
-				  "'%.256s' failed: %s", path,
-				  strerror(errno));
+		return base_error(WREATH_EINVAL,
+				  "WREATH_COMM_ID: stat of "
+				  "'%.256s' failed: %s",
+				  path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return base_error(WREATH_EINVAL, "WREATH_COMM_ID: '%.256s' is "
-				  "not a regular file", path);
+		return base_error(WREATH_EINVAL,
+				  "WREATH_COMM_ID: '%.256s' is "
+				  "not a regular file",
+				  path);
 	if (st.st_uid != geteuid())
 		return base_error(WREATH_EINVAL,
 				  "WREATH_COMM_ID: '%.256s' belongs to user "
@@ -229,9 +235,10 @@ static int parse_file(const char *path, struct wreath_unique_id *out)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
-		return base_error(WREATH_EINVAL, "WREATH_COMM_ID: the file "
-				  "'%.256s' cannot be opened: %s", path,
-				  strerror(errno));
+		return base_error(WREATH_EINVAL,
+				  "WREATH_COMM_ID: the file "
+				  "'%.256s' cannot be opened: %s",
+				  path, strerror(errno));
 	err = check_private(fd, path);
 	while (!err && have < sizeof(text) - 1) {
 		ssize_t n = read(fd, text + have, sizeof(text) - 1 - have);
@@ -239,9 +246,10 @@ static int parse_file(const char *path, struct wreath_unique_id *out)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			err = base_error(WREATH_EINVAL, "WREATH_COMM_ID: read "
-					 "of '%.256s' failed: %s", path,
-					 strerror(errno));
+			err = base_error(WREATH_EINVAL,
+					 "WREATH_COMM_ID: read "
+					 "of '%.256s' failed: %s",
+					 path, strerror(errno));
 		if (n <= 0)
 			break;
 		have += (size_t)n;

@@ -67,8 +67,10 @@ int boot_sock_interface(const char *ifname, struct boot_addr *out, int max)
 	int n = 0;
 
 	if (getifaddrs(&list))
-		return base_error(WREATH_ENET, "the network interfaces cannot "
-				  "be listed: %s", strerror(errno));
+		return base_error(WREATH_ENET,
+				  "the network interfaces cannot "
+				  "be listed: %s",
+				  strerror(errno));
 	if (!ifname[0])
 		wanted = choose(list);
 	/* IPv4 first: it is tried first by those who connect. */

@@ -23,9 +23,9 @@ struct join {
 	uint64_t start_ns;
 	uint64_t deadline_ns;
 	int fd;
-	struct boot_addr at;	/* of the root being tried */
-	int last_errno;		/* of the last try to connect, negative */
-	bool met_other_secret;	/* at every address that answered */
+	struct boot_addr at;    /* of the root being tried */
+	int last_errno;         /* of the last try to connect, negative */
+	bool met_other_secret;  /* at every address that answered */
 	struct boot_addr other; /* who had it */
 };
 
@@ -47,8 +47,9 @@ static int try_one(struct join *join)
 	join->fd = boot_sock_connect(&join->at);
 	if (join->fd < 0)
 		return join->fd;
-	err = boot_sock_wait(join->fd, POLLOUT, deadline_ns) ?
-		      boot_sock_connected(join->fd) : -ETIMEDOUT;
+	err = boot_sock_wait(join->fd, POLLOUT, deadline_ns)
+		      ? boot_sock_connected(join->fd)
+		      : -ETIMEDOUT;
 	if (err)
 		return err;
 	boot_sock_tune(join->fd, BOOT_AUTH_MS);
@@ -158,8 +159,8 @@ static int open_listener(struct join *join)
 	if (fd < 0) {
 		boot_addr_text(&local, where);
 		return base_error(WREATH_ENET,
-				  "rank %d cannot listen at %s: %s",
-				  boot->rank, where, strerror(-fd));
+				  "rank %d cannot listen at %s: %s", boot->rank,
+				  where, strerror(-fd));
 	}
 	boot->listener = fd;
 	return 0;
@@ -168,14 +169,13 @@ static int open_listener(struct join *join)
 static ssize_t move_all(struct join *join, void *data, size_t bytes,
 			short events)
 {
-	uint64_t deadline_ns = join->deadline_ns +
-			       GRACE_MS * UINT64_C(1000000);
+	uint64_t deadline_ns = join->deadline_ns + GRACE_MS * UINT64_C(1000000);
 	unsigned char *at = data;
 
 	while (bytes) {
-		ssize_t n = events == POLLIN ?
-			boot_sock_recv(join->fd, at, bytes) :
-			boot_sock_send(join->fd, at, bytes);
+		ssize_t n = events == POLLIN
+				    ? boot_sock_recv(join->fd, at, bytes)
+				    : boot_sock_send(join->fd, at, bytes);
 
 		if (n < 0)
 			return n;
@@ -200,8 +200,8 @@ static int send_join(struct join *join)
 		.rank = htole32((uint32_t)args->rank),
 		.n_ranks = htole32((uint32_t)args->n_ranks),
 		.pid = htole32((uint32_t)getpid()),
-		.timeout_ms = htole32((uint32_t)
-				boot_sock_ms_left(join->deadline_ns)),
+		.timeout_ms =
+			htole32((uint32_t)boot_sock_ms_left(join->deadline_ns)),
 		.listens_at = join->boot->parent_at,
 	};
 
@@ -214,8 +214,7 @@ static int send_join(struct join *join)
 	return (int)move_all(join, out, sizeof(out), POLLOUT);
 }
 
-static void set_name(struct boot_link *link,
-		     const struct boot_name_wire *wire)
+static void set_name(struct boot_link *link, const struct boot_name_wire *wire)
 {
 	link->name.pid = (int)le32toh(wire->pid);
 	memcpy(link->name.host, wire->host, sizeof(link->name.host));
@@ -292,7 +291,8 @@ static int ask(struct join *join, int *result)
 	boot_addr_text(&join->at, where);
 	*result = base_error(err == -ETIMEDOUT ? WREATH_ETIMEOUT : WREATH_EPEER,
 			     "rank %d was waiting for the other ranks when the "
-			     "root at %s %s (%s)", join->boot->rank, where,
+			     "root at %s %s (%s)",
+			     join->boot->rank, where,
 			     err == -ETIMEDOUT ? "fell silent" : "ended",
 			     err == -EPIPE ? "closed" : strerror(-err));
 	return 0;

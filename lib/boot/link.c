@@ -237,10 +237,10 @@ bool boot_link_read(struct boot *boot, struct boot_link *link, int *err)
 	for (turns = 0; turns < 64 && link->state == BOOT_LINK_UP; turns++) {
 		bool direct = link->head_have == BOOT_HEAD_BYTES &&
 			      link->into && link->left >= sizeof(boot->scratch);
-		ssize_t n = direct ?
-			boot_sock_recv(link->fd, link->into, link->left) :
-			boot_sock_recv(link->fd, boot->scratch,
-				       sizeof(boot->scratch));
+		ssize_t n = direct ? boot_sock_recv(link->fd, link->into,
+						    link->left)
+				   : boot_sock_recv(link->fd, boot->scratch,
+						    sizeof(boot->scratch));
 
 		if (!n)
 			break;

@@ -41,7 +41,8 @@ bool boot_message_begins(struct boot *boot, struct boot_link *link)
 	if (!link->frame) {
 		boot_fail_locked(boot, WREATH_ENOMEM, boot->rank,
 				 "rank %d has no memory for a message of rank "
-				 "%u", boot->rank, head->source);
+				 "%u",
+				 boot->rank, head->source);
 		return true;
 	}
 	link->into = boot_frame_payload(link->frame);
@@ -58,9 +59,9 @@ void boot_message_ends(struct boot *boot, struct boot_link *link)
 	if ((int)frame->head.target == boot->rank)
 		deliver(boot, frame);
 	else
-		boot_link_queue(boot, boot_link_towards(boot,
-						(int)frame->head.target),
-				frame);
+		boot_link_queue(
+			boot, boot_link_towards(boot, (int)frame->head.target),
+			frame);
 	boot_frame_put(frame);
 }
 
@@ -132,8 +133,8 @@ static int check_way(struct boot *boot, int peer)
 	if (link->state == BOOT_LINK_CLOSED)
 		return base_error(WREATH_EPEER,
 				  "%s cannot be reached: the way there led "
-				  "through rank %d, which has left", name,
-				  link->rank);
+				  "through rank %d, which has left",
+				  name, link->rank);
 	return 0;
 }
 
@@ -222,8 +223,8 @@ static int take(struct boot *boot, int peer, void *record, size_t bytes)
 	if (frame->head.bytes != bytes)
 		err = base_error(WREATH_EMISMATCH,
 				 "rank %d sent a message of %u bytes, rank %d "
-				 "expects %zu", peer, frame->head.bytes,
-				 boot->rank, bytes);
+				 "expects %zu",
+				 peer, frame->head.bytes, boot->rank, bytes);
 	else if (bytes)
 		memcpy(record, boot_frame_payload(frame), bytes);
 	inbox->head = frame->next;
@@ -235,8 +236,8 @@ static int take(struct boot *boot, int peer, void *record, size_t bytes)
 
 int boot_recv(struct boot *boot, int peer, void *record, size_t bytes)
 {
-	uint64_t deadline_ns = base_now_ns() +
-			       (uint64_t)boot->timeout_ms * 1000000;
+	uint64_t deadline_ns =
+		base_now_ns() + (uint64_t)boot->timeout_ms * 1000000;
 	int err = check_peer(boot, peer, bytes);
 	char name[128];
 	char within[24];
@@ -248,8 +249,7 @@ int boot_recv(struct boot *boot, int peer, void *record, size_t bytes)
 		err = check_way(boot, peer);
 		if (err)
 			break;
-		if (boot_sleep(boot, deadline_ns) ||
-		    boot->inboxes[peer].head)
+		if (boot_sleep(boot, deadline_ns) || boot->inboxes[peer].head)
 			continue;
 		boot_name(boot, peer, name);
 		boot_text_ms(boot->timeout_ms, within);

@@ -15,7 +15,8 @@ static int check_args(const struct boot_args *args)
 	if (args->n_ranks < 1 || args->n_ranks > BOOT_MAX_RANKS)
 		return base_error(WREATH_EINVAL,
 				  "%d ranks are asked for, there may be 1 to "
-				  "%d", args->n_ranks, BOOT_MAX_RANKS);
+				  "%d",
+				  args->n_ranks, BOOT_MAX_RANKS);
 	if (args->rank < 0 || args->rank >= args->n_ranks)
 		return base_error(WREATH_EINVAL, "rank %d is not in [0, %d)",
 				  args->rank, args->n_ranks);
@@ -26,8 +27,8 @@ static int check_args(const struct boot_args *args)
 	if (args->config && strlen(args->config) >= BOOT_CONFIG_BYTES)
 		return base_error(WREATH_EINVAL,
 				  "the settings '%s' are longer than %d "
-				  "characters", args->config,
-				  BOOT_CONFIG_BYTES - 1);
+				  "characters",
+				  args->config, BOOT_CONFIG_BYTES - 1);
 	return 0;
 }
 
@@ -72,14 +73,12 @@ static int boot_new(const struct boot_args *args, struct boot **out)
 	boot->rank = args->rank;
 	boot->n_ranks = args->n_ranks;
 	boot->timeout_ms = args->timeout_ms;
-	boot->on_failure = args->on_failure;
-	boot->on_failure_arg = args->on_failure_arg;
 	boot->process = (int)getpid();
 	boot->listener = -1;
 	boot->wake = -1;
 	boot->gather.sequence = 1;
-	boot->join_deadline_ns = base_now_ns() +
-				 (uint64_t)args->join_timeout_ms * 1000000;
+	boot->join_deadline_ns =
+		base_now_ns() + (uint64_t)args->join_timeout_ms * 1000000;
 	init_links(boot);
 	boot->inboxes = base_alloc(n, sizeof(*boot->inboxes));
 	boot->left = base_alloc(n, sizeof(*boot->left));
@@ -106,13 +105,14 @@ static int start_thread(struct boot *boot)
 	}
 	/* The thread begins by taking the lock, and then knows its own name. */
 	pthread_mutex_lock(&boot->lock);
-	err = boot_thread_start(boot_serve, boot, "wreath-boot",
-				&boot->thread);
+	err = boot_thread_start(boot_serve, boot, "wreath-boot", &boot->thread);
 	boot->has_thread = !err;
 	pthread_mutex_unlock(&boot->lock);
 	if (err)
-		return base_error(WREATH_ENOMEM, "rank %d's thread did not "
-				  "start: %s", boot->rank, strerror(err));
+		return base_error(WREATH_ENOMEM,
+				  "rank %d's thread did not "
+				  "start: %s",
+				  boot->rank, strerror(err));
 	return 0;
 }
 
@@ -122,7 +122,6 @@ static int gather_names(struct boot *boot, int64_t timeout_ms)
 	struct boot_name_wire mine = {.pid = htole32((uint32_t)getpid())};
 	struct boot_name_wire *all;
 	struct boot_rank *ranks;
-	int64_t usual_ms = boot->timeout_ms;
 	int err = WREATH_ENOMEM;
 	int i;
 
@@ -132,9 +131,7 @@ static int gather_names(struct boot *boot, int64_t timeout_ms)
 	ranks = base_alloc((size_t)boot->n_ranks, sizeof(*ranks));
 	if (!all || !ranks)
 		goto out;
-	boot->timeout_ms = timeout_ms;
-	err = boot_all_gather(boot, &mine, sizeof(mine), all);
-	boot->timeout_ms = usual_ms;
+	err = boot_gather_within(boot, timeout_ms, &mine, sizeof(mine), all);
 	for (i = 0; !err && i < boot->n_ranks; i++) {
 		ranks[i].pid = (int)le32toh(all[i].pid);
 		memcpy(ranks[i].host, all[i].host, sizeof(ranks[i].host));
@@ -175,6 +172,19 @@ static int join_tree(struct boot *boot, const struct boot_args *args)
 	return gather_names(boot, left_ms < 5000 ? 5000 : left_ms);
 }
 
+/* Not before there is something that the callback could be about. */
+static void arm(struct boot *boot, const struct boot_args *args)
+{
+	boot_lock(boot);
+	boot->on_failure = args->on_failure;
+	boot->on_failure_arg = args->on_failure_arg;
+	/* A rank may have died since. */
+	boot->callback_is_due = args->on_failure && boot->has_failed;
+	if (boot->callback_is_due)
+		boot_sock_event_set(boot->wake);
+	boot_unlock(boot);
+}
+
 int boot_open(const struct boot_args *args, struct boot **out)
 {
 	char text[BOOT_TEXT_BYTES];
@@ -186,19 +196,16 @@ int boot_open(const struct boot_args *args, struct boot **out)
 	err = boot_new(args, &boot);
 	if (err)
 		return err;
-	err = args->n_ranks == 1 ? gather_names(boot, 1000) :
-				   join_tree(boot, args);
+	err = args->n_ranks == 1 ? gather_names(boot, 1000)
+				 : join_tree(boot, args);
 	if (err) {
 		/* Those who are connected to us hear the reason. */
 		snprintf(text, sizeof(text), "%s", base_error_text());
-		pthread_mutex_lock(&boot->lock);
-		boot->on_failure = NULL;
-		boot->callback_is_due = false;
-		pthread_mutex_unlock(&boot->lock);
 		boot_fail(boot, err, -1, text);
 		boot_close(boot);
 		return base_error_again(err, text);
 	}
+	arm(boot, args);
 	*out = boot;
 	return 0;
 }

@@ -73,12 +73,15 @@ static struct guest *find_seat(struct root *root)
 			return guest;
 		if (guest->auth.state == BOOT_AUTH_DONE)
 			continue;
-		if (!oldest[promising] || guest->auth.deadline_ns <
-					  oldest[promising]->auth.deadline_ns)
+		if (!oldest[promising] ||
+		    guest->auth.deadline_ns <
+			    oldest[promising]->auth.deadline_ns)
 			oldest[promising] = guest;
 	}
 	return oldest[0] ? oldest[0] : oldest[1];
 }
+
+static void serve_guest(struct root *root, struct guest *guest);
 
 static void let_in(struct root *root, int listener)
 {
@@ -109,10 +112,12 @@ static void let_in(struct root *root, int listener)
 		guest->have = 0;
 		boot_sock_tune(fd, BOOT_AUTH_MS);
 		boot_auth_server(&guest->auth, fd, BOOT_TO_ROOT, no_token);
-		if (watch(root, GUEST, (int)(guest - root->guests), fd,
-			  EPOLLIN, EPOLL_CTL_ADD))
+		if (watch(root, GUEST, (int)(guest - root->guests), fd, EPOLLIN,
+			  EPOLL_CTL_ADD))
 			boot_sock_close(&fd);
 		guest->fd = fd;
+		/* Who has said hello by now is not the first to be evicted. */
+		serve_guest(root, guest);
 	}
 }
 
@@ -149,8 +154,10 @@ static void admit(struct root *root, struct guest *guest)
 	/* Before it is the round's: afterwards it may be closed already. */
 	if (watch(root, MEMBER, (int)join.rank, fd, EPOLLIN | EPOLLRDHUP,
 		  EPOLL_CTL_MOD))
-		base_log(BASE_LOG_WARN, "root: rank %u's connection cannot be "
-					"watched", join.rank);
+		base_log(BASE_LOG_WARN,
+			 "root: rank %u's connection cannot be "
+			 "watched",
+			 join.rank);
 	verdict = boot_round_admit(&root->round, &join, fd);
 	root->n_made += verdict == BOOT_COMPLETE;
 }
@@ -267,17 +274,18 @@ static void *run(void *arg)
 		/* The rounds' connections first: strangers wait for ranks. */
 		for (i = 0; i < n; i++)
 			if (events[i].data.u64 >> 32 == MEMBER)
-				serve_member(root, (int)(uint32_t)
-						   events[i].data.u64);
+				serve_member(root,
+					     (int)(uint32_t)events[i].data.u64);
 		for (i = 0; i < n; i++)
 			if (events[i].data.u64 >> 32 == GUEST)
-				serve_guest(root, &root->guests[
-						   (uint32_t)
-						   events[i].data.u64]);
+				serve_guest(root,
+					    &root->guests[(uint32_t)events[i]
+								  .data.u64]);
 		for (i = 0; i < n; i++)
 			if (events[i].data.u64 >> 32 == LISTENER)
-				let_in(root, root->listeners[
-					       (uint32_t)events[i].data.u64]);
+				let_in(root,
+				       root->listeners[(uint32_t)events[i]
+							       .data.u64]);
 	}
 	root_free(root);
 	return NULL;
@@ -334,8 +342,10 @@ int boot_root_serve(const struct boot_root_args *args,
 	root->last_ns = base_now_ns();
 	root->epoll = boot_sock_epoll();
 	if (root->epoll < 0) {
-		err = base_error(WREATH_ENOMEM, "the root got no epoll "
-				 "descriptor: %s", strerror(-root->epoll));
+		err = base_error(WREATH_ENOMEM,
+				 "the root got no epoll "
+				 "descriptor: %s",
+				 strerror(-root->epoll));
 		root->epoll = -1;
 		goto err_free;
 	}
@@ -344,8 +354,10 @@ int boot_root_serve(const struct boot_root_args *args,
 		goto err_free;
 	err = boot_thread_start(run, root, "wreath-root", NULL);
 	if (err) {
-		err = base_error(WREATH_ENOMEM, "the root's thread did not "
-				 "start: %s", strerror(err));
+		err = base_error(WREATH_ENOMEM,
+				 "the root's thread did not "
+				 "start: %s",
+				 strerror(err));
 		goto err_free;
 	}
 	boot_id_encode(&id, out);
@@ -369,8 +381,10 @@ int boot_root_start(const char *ifname, int n_rounds,
 	struct base_env *env;
 
 	if (n_rounds < 0)
-		return base_error(WREATH_EINVAL, "%d rounds are asked of a "
-				  "root, there may be 0 or more", n_rounds);
+		return base_error(WREATH_EINVAL,
+				  "%d rounds are asked of a "
+				  "root, there may be 0 or more",
+				  n_rounds);
 	env = base_alloc(1, sizeof(*env));
 	if (!env)
 		return WREATH_ENOMEM;
@@ -378,8 +392,8 @@ int boot_root_start(const char *ifname, int n_rounds,
 	args.idle_ms = env->value[BASE_ENV_JOIN_TIMEOUT];
 	base_free(env);
 	if (!args.n_addrs)
-		args.n_addrs = boot_sock_interface(ifname, addrs,
-						   BOOT_ID_ADDRS);
+		args.n_addrs =
+			boot_sock_interface(ifname, addrs, BOOT_ID_ADDRS);
 	if (args.n_addrs < 0)
 		return args.n_addrs;
 	return boot_root_serve(&args, id);

@@ -13,7 +13,7 @@ struct boot_root_args {
 	int n_addrs;
 	int n_ports; /* how many to try, where a port is given */
 	int n_rounds;
-	int64_t idle_ms; /* ends so long after the last rank came */
+	int64_t idle_ms;             /* ends so long after the last rank came */
 	const unsigned char *secret; /* NULL: a random one */
 };
 

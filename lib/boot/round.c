@@ -112,9 +112,9 @@ static bool disagrees(struct boot_round *round,
 		snprintf(round->text, sizeof(round->text),
 			 "the ranks disagree about their number: rank %u (host "
 			 "%s, pid %u) says %u, rank %u (host %s, pid %u) says "
-			 "%u", first->rank, first->host, first->pid,
-			 first->n_ranks, join->rank, join->host, join->pid,
-			 join->n_ranks);
+			 "%u",
+			 first->rank, first->host, first->pid, first->n_ranks,
+			 join->rank, join->host, join->pid, join->n_ranks);
 		return true;
 	}
 	if (round->members[join->rank].fd >= 0) {
@@ -123,8 +123,9 @@ static bool disagrees(struct boot_round *round,
 
 		snprintf(round->text, sizeof(round->text),
 			 "rank %u was claimed twice: by host %s pid %u and by "
-			 "host %s pid %u", join->rank, other->host, other->pid,
-			 join->host, join->pid);
+			 "host %s pid %u",
+			 join->rank, other->host, other->pid, join->host,
+			 join->pid);
 		return true;
 	}
 	*error = WREATH_EMISMATCH;
@@ -193,14 +194,16 @@ static bool begin(struct boot_round *round, const struct boot_join_wire *join)
 static int check_alone(const struct boot_join_wire *join, char *text,
 		       size_t bytes)
 {
-	if (join->version != WREATH_VERSION) {
+	const uint32_t ours = WREATH_VERSION;
+
+	if (join->version != ours) {
 		snprintf(text, bytes,
 			 "rank %u (host %s, pid %u) runs wreath %u.%u.%u, the "
 			 "root runs %u.%u.%u: use one version on every rank",
 			 join->rank, join->host, join->pid,
 			 join->version / 10000, join->version / 100 % 100,
-			 join->version % 100, WREATH_VERSION / 10000,
-			 WREATH_VERSION / 100 % 100, WREATH_VERSION % 100);
+			 join->version % 100, ours / 10000, ours / 100 % 100,
+			 ours % 100);
 		return WREATH_EMISMATCH;
 	}
 	if (join->n_ranks < 1 || join->n_ranks > BOOT_MAX_RANKS ||
@@ -234,8 +237,9 @@ enum boot_verdict boot_round_admit(struct boot_round *round,
 		return fail_with(round, fd, join, error);
 	if (!round->n_ranks) {
 		if (!begin(round, join)) {
-			refuse(fd, WREATH_ENOMEM, "the root has no memory for "
-						  "this communicator");
+			refuse(fd, WREATH_ENOMEM,
+			       "the root has no memory for "
+			       "this communicator");
 			return BOOT_BROKEN;
 		}
 	} else if (disagrees(round, join, &error)) {
@@ -251,8 +255,8 @@ enum boot_verdict boot_round_admit(struct boot_round *round,
 		round->deadline_ns = deadline_ns;
 		round->timeout_ms = join->timeout_ms;
 	}
-	return round->n_here == round->n_ranks ? place_all(round) :
-						 BOOT_WAITING;
+	return round->n_here == round->n_ranks ? place_all(round)
+					       : BOOT_WAITING;
 }
 
 enum boot_verdict boot_round_lost(struct boot_round *round, int rank)
@@ -264,8 +268,8 @@ enum boot_verdict boot_round_lost(struct boot_round *round, int rank)
 	join = &round->members[rank].join;
 	snprintf(round->text, sizeof(round->text),
 		 "rank %d (host %s, pid %u) died or gave up while %d of %d "
-		 "ranks had come", rank, join->host, join->pid, round->n_here,
-		 round->n_ranks);
+		 "ranks had come",
+		 rank, join->host, join->pid, round->n_here, round->n_ranks);
 	return fail(round, round->n_ranks, WREATH_EPEER);
 }
 
@@ -295,7 +299,7 @@ void boot_round_expire(struct boot_round *round)
 	boot_text_ms(round->timeout_ms, within);
 	snprintf(round->text, sizeof(round->text),
 		 "%d of %d ranks came within %s; missing: %s; are they "
-		 "running, and do they have this id?", round->n_here,
-		 round->n_ranks, within, missing);
+		 "running, and do they have this id?",
+		 round->n_here, round->n_ranks, within, missing);
 	fail(round, round->n_ranks, WREATH_ETIMEOUT);
 }

@@ -9,14 +9,8 @@
 #include "sock.h"
 #include "tree.h"
 
-/* Between two tries to reach a parent that is there but did not let us in. */
-#define RETRY_MS 50
-
 /* How long the last frames may take to reach the neighbours' hosts. */
 #define DRAIN_MS 500
-
-/* A neighbour whose host is silent for so long is taken for dead. */
-#define SILENCE_MS 8000
 
 #define N_LINKS (1 + BOOT_FAN_OUT)
 
@@ -65,170 +59,6 @@ void boot_frame_ends(struct boot *boot, struct boot_link *link)
 		boot_failure_ends(boot, link);
 }
 
-static void link_comes_up(struct boot *boot, struct boot_link *link)
-{
-	link->state = BOOT_LINK_UP;
-	boot_sock_tune(link->fd, SILENCE_MS);
-	pthread_cond_broadcast(&boot->changed);
-}
-
-/* ---- to the parent ---- */
-
-static void parent_is_gone(struct boot *boot, struct boot_link *link, int err)
-{
-	char where[BOOT_ADDR_TEXT];
-	char name[128];
-
-	boot_addr_text(&boot->parent_at, where);
-	boot_name(boot, link->rank, name);
-	boot_link_close(link);
-	boot_fail_locked(boot, WREATH_EPEER, link->rank,
-			 "%s died or gave up while the ranks were joining: "
-			 "rank %d cannot connect to it at %s: %s", name,
-			 boot->rank, where, strerror(-err));
-}
-
-static void step_parent(struct boot *boot, struct boot_link *link)
-{
-	int err;
-
-	if (link->state == BOOT_LINK_CONNECTS) {
-		err = boot_sock_connected(link->fd);
-		/*
-		 * A parent listens before it is known to the root: who refuses
-		 * now has gone.
-		 */
-		if (err) {
-			parent_is_gone(boot, link, err);
-			return;
-		}
-		link->state = BOOT_LINK_PROVES;
-		boot_sock_tune(link->fd, SILENCE_MS);
-		boot_auth_client(&boot->parent_auth, link->fd, BOOT_TO_PARENT,
-				 boot->rank, boot->token);
-	}
-	switch (boot_auth_step(&boot->parent_auth, boot->secret)) {
-	case BOOT_AUTH_SENDING:
-	case BOOT_AUTH_READING:
-		break;
-	case BOOT_AUTH_DONE:
-		link_comes_up(boot, link);
-		break;
-	case BOOT_AUTH_STRANGER:
-	case BOOT_AUTH_BAD_PROOF:
-		/* Strangers may have crowded us out: again, after a while. */
-		boot_sock_close(&link->fd);
-		link->state = BOOT_LINK_WAITS;
-		boot->parent_auth.deadline_ns =
-			base_now_ns() + RETRY_MS * UINT64_C(1000000);
-		break;
-	}
-}
-
-static void try_parent(struct boot *boot)
-{
-	struct boot_link *link = &boot->links[0];
-
-	if (link->state == BOOT_LINK_PROVES &&
-	    boot->parent_auth.deadline_ns <= base_now_ns()) {
-		boot_sock_close(&link->fd);
-		link->state = BOOT_LINK_WAITS;
-	}
-	if (link->state != BOOT_LINK_WAITS || boot->has_failed ||
-	    boot->parent_auth.deadline_ns > base_now_ns())
-		return;
-	link->fd = boot_sock_connect(&boot->parent_at);
-	if (link->fd < 0) {
-		int err = link->fd;
-
-		link->fd = -1;
-		parent_is_gone(boot, link, err);
-		return;
-	}
-	link->state = BOOT_LINK_CONNECTS;
-}
-
-/* ---- from the children ---- */
-
-static void seat_child(struct boot *boot, int i)
-{
-	uint32_t rank = boot->guests[i].auth.rank;
-	bool all_up = true;
-	int c;
-
-	for (c = 1; c < N_LINKS; c++) {
-		struct boot_link *link = &boot->links[c];
-
-		if (link->state == BOOT_LINK_WAITS &&
-		    (uint32_t)link->rank == rank && boot->guests[i].fd >= 0) {
-			link->fd = boot->guests[i].fd;
-			boot->guests[i].fd = -1;
-			link_comes_up(boot, link);
-		}
-		all_up &= link->state != BOOT_LINK_WAITS;
-	}
-	boot_sock_close(&boot->guests[i].fd);
-	if (all_up)
-		boot_sock_close(&boot->listener);
-}
-
-static void step_guest(struct boot *boot, int i)
-{
-	switch (boot_auth_step(&boot->guests[i].auth, boot->secret)) {
-	case BOOT_AUTH_SENDING:
-	case BOOT_AUTH_READING:
-		break;
-	case BOOT_AUTH_DONE:
-		seat_child(boot, i);
-		break;
-	case BOOT_AUTH_STRANGER:
-	case BOOT_AUTH_BAD_PROOF:
-		boot_sock_close(&boot->guests[i].fd);
-		break;
-	}
-}
-
-/* A free seat, else the oldest that has not said hello, else the oldest. */
-static int find_seat(const struct boot *boot)
-{
-	int oldest[2] = {-1, -1};
-	int i;
-
-	for (i = 0; i < BOOT_N_GUESTS; i++) {
-		const struct boot_auth *auth = &boot->guests[i].auth;
-		bool promising = boot_auth_is_promising(auth);
-		int other = oldest[promising];
-
-		if (boot->guests[i].fd < 0)
-			return i;
-		if (other < 0 || auth->deadline_ns <
-					 boot->guests[other].auth.deadline_ns)
-			oldest[promising] = i;
-	}
-	return oldest[0] >= 0 ? oldest[0] : oldest[1];
-}
-
-static void let_in(struct boot *boot)
-{
-	int n;
-
-	for (n = 0; n < BOOT_N_GUESTS && boot->listener >= 0; n++) {
-		int fd = boot_sock_accept(boot->listener);
-		int i = find_seat(boot);
-
-		if (fd < 0)
-			return;
-		boot_sock_close(&boot->guests[i].fd);
-		boot->guests[i].fd = fd;
-		boot_sock_tune(fd, SILENCE_MS);
-		boot_auth_server(&boot->guests[i].auth, fd, BOOT_TO_PARENT,
-				 boot->token);
-		step_guest(boot, i);
-	}
-}
-
-/* ---- the loop ---- */
-
 static void sooner(int *ms, uint64_t deadline_ns)
 {
 	int left = boot_sock_ms_left(deadline_ns);
@@ -244,8 +74,12 @@ static int prepare(struct boot *boot, struct polled *polled)
 	int i;
 
 	polled->wake = (struct pollfd){.fd = boot->wake, .events = POLLIN};
-	polled->listener = (struct pollfd){.fd = boot->listener,
-					   .events = POLLIN};
+	polled->listener =
+		(struct pollfd){.fd = boot->listener, .events = POLLIN};
+	if (boot->deaf_until_ns > base_now_ns()) {
+		polled->listener.fd = -1;
+		sooner(&ms, boot->deaf_until_ns);
+	}
 	for (i = 0; i < N_LINKS; i++) {
 		const struct boot_link *link = &boot->links[i];
 		short events = link->out ? POLLIN | POLLOUT : POLLIN;
@@ -254,8 +88,8 @@ static int prepare(struct boot *boot, struct polled *polled)
 			events = POLLOUT;
 		if (link->state == BOOT_LINK_PROVES)
 			events = boot_auth_events(&boot->parent_auth);
-		polled->links[i] = (struct pollfd){.fd = link->fd,
-						   .events = events};
+		polled->links[i] =
+			(struct pollfd){.fd = link->fd, .events = events};
 	}
 	if (parent->state == BOOT_LINK_WAITS ||
 	    parent->state == BOOT_LINK_PROVES)
@@ -271,8 +105,7 @@ static int prepare(struct boot *boot, struct polled *polled)
 	return ms;
 }
 
-static void serve_link(struct boot *boot, struct boot_link *link,
-		       short revents)
+static void serve_link(struct boot *boot, struct boot_link *link, short revents)
 {
 	int err = 0;
 	bool broken;
@@ -280,7 +113,7 @@ static void serve_link(struct boot *boot, struct boot_link *link,
 	if (!revents || link->fd < 0)
 		return;
 	if (link->state != BOOT_LINK_UP) {
-		step_parent(boot, link);
+		boot_parent_step(boot, link);
 		return;
 	}
 	broken = !boot_link_read(boot, link, &err);
@@ -301,13 +134,13 @@ static void serve_once(struct boot *boot, const struct polled *polled)
 		if (boot->guests[i].fd < 0)
 			continue;
 		if (polled->guests[i].revents)
-			step_guest(boot, (int)i);
+			boot_guest_step(boot, (int)i);
 		if (boot->guests[i].auth.deadline_ns <= base_now_ns())
 			boot_sock_close(&boot->guests[i].fd);
 	}
 	if (polled->listener.revents)
-		let_in(boot);
-	try_parent(boot);
+		boot_guests_let_in(boot);
+	boot_parent_try(boot);
 	for (i = 0; i < N_LINKS; i++) {
 		struct boot_link *link = &boot->links[i];
 
@@ -403,7 +236,7 @@ void *boot_serve(void *arg)
 	bool is_ghost;
 
 	boot_lock(boot);
-	try_parent(boot);
+	boot_parent_try(boot);
 	while (!is_over(boot)) {
 		int ms = prepare(boot, &polled);
 		int n;

@@ -92,8 +92,8 @@ int boot_sock_epoll(void)
 int boot_sock_accept(int listener)
 {
 	begin();
-	return keep(accept4(listener, NULL, NULL,
-			    SOCK_CLOEXEC | SOCK_NONBLOCK));
+	return keep(
+		accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 void boot_sock_close(int *fd)
@@ -217,8 +217,9 @@ int boot_sock_local(int fd, struct boot_addr *addr)
 
 	if (getsockname(fd, (struct sockaddr *)&name, &bytes))
 		return -errno;
-	return boot_addr_from_sock((struct sockaddr *)&name, addr) ?
-		       0 : -EAFNOSUPPORT;
+	return boot_addr_from_sock((struct sockaddr *)&name, addr)
+		       ? 0
+		       : -EAFNOSUPPORT;
 }
 
 void boot_sock_tune(int fd, int silence_ms)

@@ -24,13 +24,13 @@
 /* Connections of ranks to be children, and of strangers, not proved yet. */
 #define BOOT_N_GUESTS 16
 
-/* The head as it goes out, and the payload; shared by the links it leaves by. */
+/* Head and payload as they go out; shared by the links they leave by. */
 struct boot_frame {
 	int n_refs;
 	struct boot_head head;
-	size_t bytes; /* of @data */
+	size_t bytes;            /* of @data */
 	struct boot_frame *next; /* in an inbox */
-	unsigned char data[]; /* BOOT_HEAD_BYTES, then the payload */
+	unsigned char data[];    /* BOOT_HEAD_BYTES, then the payload */
 };
 
 struct boot_out {
@@ -77,12 +77,13 @@ struct boot_inbox {
 
 struct boot_gather {
 	uint64_t sequence; /* of the one that is going on, or comes next */
-	bool begun;	   /* its @record_bytes and @up are there */
+	bool begun;        /* its @record_bytes and @up are there */
 	bool mine_is_in;
 	bool sent_up;
 	bool child_is_in[BOOT_FAN_OUT];
+	int64_t timeout_ms; /* of the caller that waits */
 	size_t record_bytes;
-	struct boot_frame *up;	 /* the subtree's records */
+	struct boot_frame *up;   /* the subtree's records */
 	struct boot_frame *down; /* everyone's, being received */
 	struct boot_frame *done; /* of @sequence - 1, until it is taken */
 };
@@ -101,7 +102,7 @@ struct boot {
 	unsigned char token[BOOT_TOKEN_BYTES];
 	struct boot_addr parent_at;
 	int listener;
-	int wake; /* an eventfd */
+	int wake;                                 /* an eventfd */
 	struct boot_link links[1 + BOOT_FAN_OUT]; /* the parent first */
 	struct boot_auth parent_auth;
 	struct {
@@ -109,6 +110,7 @@ struct boot {
 		struct boot_auth auth;
 	} guests[BOOT_N_GUESTS];
 	uint64_t join_deadline_ns;
+	uint64_t deaf_until_ns; /* no descriptor to accept with */
 
 	struct boot_gather gather;
 	struct boot_inbox *inboxes;
@@ -128,8 +130,8 @@ struct boot {
 	bool has_thread;
 	bool closing;
 	_Atomic bool must_stop; /* set by exit(), without the lock */
-	bool done;     /* the thread has closed everything */
-	bool is_ghost; /* nobody waits for the thread: it frees */
+	bool done;              /* the thread has closed everything */
+	bool is_ghost;          /* nobody waits for the thread: it frees */
 	struct boot *next_ghost;
 	unsigned char scratch[16384];
 };
@@ -190,6 +192,9 @@ void boot_gather_up_ends(struct boot *boot, struct boot_link *link);
 bool boot_gather_down_begins(struct boot *boot, struct boot_link *link);
 void boot_gather_down_ends(struct boot *boot, struct boot_link *link);
 void boot_gather_release(struct boot *boot);
+/* boot_all_gather() with a deadline of its own; takes the lock itself. */
+int boot_gather_within(struct boot *boot, int64_t timeout_ms, const void *mine,
+		       size_t bytes, void *all);
 
 bool boot_message_begins(struct boot *boot, struct boot_link *link);
 void boot_message_ends(struct boot *boot, struct boot_link *link);
@@ -231,6 +236,17 @@ bool boot_sleep(struct boot *boot, uint64_t deadline_ns);
 
 /* "rank 3 (host a, pid 17)"; before the names are known, "rank 3". */
 void boot_name(const struct boot *boot, int rank, char text[128]);
+
+/* ---- connect.c: the tree comes up; boot's thread only ---- */
+
+/* Begin to connect to the parent, where that is due. */
+void boot_parent_try(struct boot *boot);
+/* The connection to the parent can go on. */
+void boot_parent_step(struct boot *boot, struct boot_link *link);
+/* Somebody knocks. */
+void boot_guests_let_in(struct boot *boot);
+/* Somebody who has come, a child or a stranger, can go on. */
+void boot_guest_step(struct boot *boot, int i);
 
 /* ---- serve.c ---- */
 

@@ -90,7 +90,7 @@ void boot_text_ms(int64_t ms, char text[24]);
  */
 struct boot_shape {
 	int first, end; /* this rank's subtree; first is the rank itself */
-	int parent;	/* or -1 */
+	int parent;     /* or -1 */
 	int depth;
 	int n_children;
 	struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <sched.h>
 
+#include "comm/comm.h"
 #include "comm/inner.h"
 
 uint64_t comm_ticket(struct wreath_comm *comm)
@@ -11,12 +12,12 @@ uint64_t comm_ticket(struct wreath_comm *comm)
 }
 
 /* Wait until the turn is @ticket; the calls before it end by their deadline. */
-static void await_turn(struct wreath_comm *comm, uint64_t ticket)
+void comm_await_turn(struct wreath_comm *comm, uint64_t ticket)
 {
 	unsigned int n = 0;
 
-	/* Pairs with the release in pass_turn(): what the call before wrote
-	 * into plans and connections is seen here. */
+	/* Pairs with the release in comm_pass_turn(): what the call before
+	 * wrote into plans and connections is seen here. */
 	while (atomic_load_explicit(&comm->turn, memory_order_acquire) !=
 	       ticket) {
 		if (++n < 64)
@@ -28,9 +29,9 @@ static void await_turn(struct wreath_comm *comm, uint64_t ticket)
 	}
 }
 
-static void pass_turn(struct wreath_comm *comm, uint64_t ticket)
+void comm_pass_turn(struct wreath_comm *comm, uint64_t ticket)
 {
-	/* Pairs with the acquire in await_turn(). */
+	/* Pairs with the acquire in comm_await_turn(). */
 	atomic_store_explicit(&comm->turn, ticket + 1, memory_order_release);
 }
 
@@ -40,7 +41,7 @@ int comm_drain(struct wreath_comm *comm)
 	 * Every call before ends by itself within the deadline, or within
 	 * moments of a failure, so this ends too.
 	 */
-	await_turn(comm, atomic_load_explicit(&comm->next_ticket,
+	comm_await_turn(comm, atomic_load_explicit(&comm->next_ticket,
 					      memory_order_relaxed));
 	return comm_error(comm);
 }
@@ -52,12 +53,21 @@ static void copy_alone(const struct comm_op *op, size_t elem_bytes)
 		reduce_copy(op->recv, op->send, op->count * elem_bytes, 0);
 }
 
+enum sched_algo comm_choose(const struct wreath_comm *comm, size_t bytes)
+{
+	int64_t wanted = comm->env.value[BASE_ENV_ALGO];
+
+	/* The first word of WREATH_ALGO is auto; the rest is in order. */
+	if (base_unlikely(wanted))
+		return (enum sched_algo)(wanted - 1);
+	return sched_choose(SCHED_ALL_REDUCE, comm->n_ranks, bytes,
+			    comm->crowded);
+}
+
 static int run(const struct comm_op *op)
 {
 	struct wreath_comm *comm = op->comm;
 	size_t elem_bytes = wreath_type_size(op->type);
-	int64_t wanted = comm->env.value[BASE_ENV_ALGO];
-	struct exec_plan *plan;
 	struct exec_args args;
 	enum sched_algo algo;
 	int err;
@@ -66,10 +76,7 @@ static int run(const struct comm_op *op)
 		copy_alone(op, elem_bytes);
 		return 0;
 	}
-	/* The first word of WREATH_ALGO is auto; the rest is in order. */
-	algo = wanted ? (enum sched_algo)(wanted - 1)
-		      : sched_choose(SCHED_ALL_REDUCE, comm->n_ranks,
-				     op->count * elem_bytes, comm->crowded);
+	algo = comm_choose(comm, op->count * elem_bytes);
 	args.send = op->send;
 	args.recv = op->recv;
 	args.count = op->count;
@@ -82,8 +89,8 @@ static int run(const struct comm_op *op)
 	args.sign.type = op->type;
 	args.sign.op = op->op;
 	args.sign.algo = algo;
-	err = comm_plan(comm, algo, &args.sign, &plan);
-	return err ? err : exec_run(plan, &args);
+	err = comm_plan(comm, algo, &args.sign);
+	return err ? err : exec_run(comm->plans[algo].plan, &args);
 }
 
 int comm_run(const struct comm_op *op)
@@ -91,7 +98,7 @@ int comm_run(const struct comm_op *op)
 	struct wreath_comm *comm = op->comm;
 	int err;
 
-	await_turn(comm, op->ticket);
+	comm_await_turn(comm, op->ticket);
 	err = comm_error(comm);
 	if (!err) {
 		err = run(op);
@@ -100,7 +107,7 @@ int comm_run(const struct comm_op *op)
 		if (base_unlikely(err && err != WREATH_EUNSUP))
 			err = comm_fail(comm, err);
 	}
-	pass_turn(comm, op->ticket);
+	comm_pass_turn(comm, op->ticket);
 	return err;
 }
 

@@ -6,17 +6,12 @@
 
 #include "comm/inner.h"
 #include "soft/soft.h"
-#include "topo/topo.h"
 
 /* With more ranks than cores every pause keeps the one waited for from
  * running; else a pause is cheaper than a yield (measured: 200 to 1000 best
  * with 2 ranks on 2 cores, 0 to 20 with 4 and 8). */
 #define COMM_SPINS 1000
 #define COMM_SPINS_CROWDED 10
-
-/* A failure of a peer shows in the network before boot has named the cause;
- * it is worth waiting so long for the name. */
-#define COMM_CAUSE_MS 500
 
 int wreath_version(void)
 {
@@ -35,111 +30,6 @@ int wreath_unique_id_create(struct wreath_unique_id *id)
 	if (err)
 		return err;
 	return boot_root_start(env.text[BASE_ENV_SOCKET_IFNAME], 1, id);
-}
-
-/* ---- failure ---- */
-
-int comm_error(struct wreath_comm *comm)
-{
-	int error = atomic_load_explicit(&comm->error, memory_order_acquire);
-
-	if (base_likely(!error))
-		return 0;
-	pthread_mutex_lock(&comm->error_lock);
-	base_error_again(error, comm->error_text);
-	pthread_mutex_unlock(&comm->error_lock);
-	return error;
-}
-
-/* The first error stays. */
-static int keep_error(struct wreath_comm *comm, int error, const char *text)
-{
-	pthread_mutex_lock(&comm->error_lock);
-	if (!atomic_load_explicit(&comm->error, memory_order_relaxed)) {
-		snprintf(comm->error_text, sizeof(comm->error_text), "%s",
-			 text);
-		/* Pairs with the acquire in comm_error(). */
-		atomic_store_explicit(&comm->error, error,
-				      memory_order_release);
-	}
-	pthread_mutex_unlock(&comm->error_lock);
-	return comm_error(comm);
-}
-
-static int heard_failure(struct wreath_comm *comm)
-{
-	struct boot_failure failure;
-
-	if (!boot_failure(comm->boot, &failure))
-		return 0;
-	return keep_error(comm, failure.error, failure.text);
-}
-
-int comm_fail(struct wreath_comm *comm, int error)
-{
-	uint64_t end_ns = base_now_ns() + COMM_CAUSE_MS * 1000000ull;
-	char text[2048];
-	int heard = comm_error(comm);
-
-	if (heard)
-		return heard;
-	snprintf(text, sizeof(text), "%s", base_error_text());
-	if (!comm->boot)
-		return keep_error(comm, error, text);
-	/* A broken link is mostly the shadow of a dead rank: hear who. */
-	while (!(heard = heard_failure(comm)) && error == WREATH_ENET &&
-	       base_now_ns() < end_ns)
-		base_sleep_ms(10);
-	if (heard)
-		return heard;
-	boot_fail(comm->boot, error, -1, text);
-	return keep_error(comm, error, text);
-}
-
-static int guard_stopped(void *arg)
-{
-	struct wreath_comm *comm = arg;
-	int err = comm_error(comm);
-
-	return err ? err : heard_failure(comm);
-}
-
-static int guard_left(void *arg, int peer)
-{
-	struct wreath_comm *comm = arg;
-
-	if (!boot_has_left(comm->boot, peer))
-		return 0;
-	return base_error(WREATH_EPEER,
-			  "%s has destroyed its communicator while %s waits "
-			  "for it; every rank must make the same calls",
-			  comm->names[peer], comm->names[comm->rank]);
-}
-
-int wreath_comm_async_error(struct wreath_comm *comm)
-{
-	int err = comm_check(comm, "wreath_comm_async_error");
-
-	if (err)
-		return err;
-	err = comm_error(comm);
-	return err || !comm->boot ? err : heard_failure(comm);
-}
-
-int wreath_comm_abort(struct wreath_comm *comm)
-{
-	char text[256];
-	int err = comm_check(comm, "wreath_comm_abort");
-
-	if (err)
-		return err;
-	snprintf(text, sizeof(text), "%s called wreath_comm_abort()",
-		 comm->names[comm->rank]);
-	atomic_store(&comm->aborted, true);
-	keep_error(comm, WREATH_EABORTED, text);
-	if (comm->boot)
-		boot_fail(comm->boot, WREATH_EABORTED, comm->rank, text);
-	return 0;
 }
 
 /* ---- making ---- */
@@ -187,12 +77,17 @@ static void count_hosts(struct wreath_comm *comm)
 
 	comm->all_local = true;
 	for (i = 0; i < comm->n_ranks; i++) {
-		const struct comm_info *info = &comm->infos[i];
+		/* Each may be bound to its own: all of them count. */
+		struct topo_cores cores = comm->infos[i].cores;
 		int n = 0;
 
-		for (j = 0; j < comm->n_ranks; j++)
-			n += comm->infos[j].host_id == info->host_id;
-		comm->crowded |= n > info->n_cores;
+		for (j = 0; j < comm->n_ranks; j++) {
+			if (comm->infos[j].host_id != comm->infos[i].host_id)
+				continue;
+			topo_cores_add(&cores, &comm->infos[j].cores);
+			n++;
+		}
+		comm->crowded |= n > topo_cores_count(&cores);
 		comm->all_local &= n == comm->n_ranks;
 	}
 }
@@ -202,16 +97,16 @@ static int meet(struct wreath_comm *comm)
 	struct comm_info info = {
 		.host_id = topo_host_id(),
 		.version = WREATH_VERSION,
-		.n_cores = topo_n_cores(),
 		.algo = (int32_t)comm->env.value[BASE_ENV_ALGO],
 		.arrival = (int32_t)comm->env.value[BASE_ENV_ARRIVAL],
 		.channels = (int32_t)comm->env.value[BASE_ENV_CHANNELS],
 		.slots = (int32_t)comm->env.value[BASE_ENV_SLOTS],
 		.slot_bytes = comm->env.value[BASE_ENV_SLOT_BYTES],
 	};
-	int err = boot_all_gather(comm->boot, &info, sizeof(info), comm->infos);
-	int i;
+	int err, i;
 
+	topo_cores(&info.cores);
+	err = boot_all_gather(comm->boot, &info, sizeof(info), comm->infos);
 	if (err)
 		return err;
 	for (i = 0; i < comm->n_ranks; i++) {
@@ -277,8 +172,8 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 	if (!err)
 		err = open_net(comm);
 	if (err) {
-		/* The others wait for this rank: tell them why it won't come. */
-		snprintf(text, sizeof(text), "%s", base_error_text());
+		/* The others wait for this rank: tell them why it is gone. */
+		comm_own_words(comm, text);
 		boot_fail(comm->boot, err, comm->rank, text);
 		base_error_again(err, text);
 	}
@@ -290,10 +185,13 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 {
 	struct wreath_comm *comm = base_alloc(1, sizeof(*comm));
 	int64_t spins = env->value[BASE_ENV_SPIN];
+	char before[2048];
 	int err = 0;
 
 	if (!comm)
 		return WREATH_ENOMEM;
+	/* Devices are probed; what they refuse is no failure of the call. */
+	snprintf(before, sizeof(before), "%s", base_error_text());
 	comm->magic = COMM_MAGIC;
 	comm->rank = rank;
 	comm->n_ranks = n_ranks;
@@ -311,13 +209,18 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 		comm_free(comm);
 		return err;
 	}
-	if (spins < 0)
-		spins = comm->crowded ? COMM_SPINS_CROWDED : COMM_SPINS;
-	comm->guard.n_spins = (int)spins;
+	comm->guard.n_spins_min = (int)spins;
+	comm->guard.n_spins_max = (int)spins;
+	if (spins < 0) {
+		comm->guard.n_spins_min = COMM_SPINS_CROWDED;
+		comm->guard.n_spins_max = comm->crowded ? COMM_SPINS_CROWDED
+							: COMM_SPINS;
+	}
 	comm->guard.timeout_ms = env->value[BASE_ENV_TIMEOUT];
-	comm->guard.stopped = guard_stopped;
-	comm->guard.left = guard_left;
+	comm->guard.stopped = comm_guard_stopped;
+	comm->guard.left = comm_guard_left;
 	comm->guard.arg = comm;
+	base_error_again(0, before);
 	*out = comm;
 	return 0;
 }
@@ -367,20 +270,38 @@ int wreath_comm_init_env(struct wreath_comm **comm)
 
 /* ---- ending ---- */
 
+/*
+ * A call like the others: it has its place in the order, and whoever waits in
+ * another call at that place learns that this rank is here.
+ */
+static int finalize(struct wreath_comm *comm)
+{
+	struct net_sign sign = {.collective = SCHED_N_COLLECTIVES};
+	uint64_t ticket = comm_ticket(comm);
+	int err;
+
+	comm_await_turn(comm, ticket);
+	sign.seq = ticket + 1;
+	err = comm_error(comm);
+	if (!err && comm->boot) {
+		net_sign_post(comm->net, &sign);
+		err = comm_compare(comm, &sign);
+		if (err)
+			err = comm_fail(comm, err);
+	}
+	comm_pass_turn(comm, ticket);
+	return err;
+}
+
 int wreath_comm_finalize(struct wreath_comm *comm)
 {
-	char done[SCHED_RANKS_MAX];
 	int err = comm_check(comm, "wreath_comm_finalize");
 
 	if (err || comm->is_final)
 		return err;
-	err = comm_drain(comm);
-	if (!err && comm->boot)
-		err = boot_all_gather(comm->boot, "", 1, done);
-	if (err)
-		return comm_fail(comm, err);
-	comm->is_final = true;
-	return 0;
+	err = finalize(comm);
+	comm->is_final = !err;
+	return err;
 }
 
 int wreath_comm_destroy(struct wreath_comm *comm)

@@ -16,6 +16,7 @@
 #include "exec/exec.h"
 #include "net/net.h"
 #include "sched/sched.h"
+#include "topo/topo.h"
 #include "wreath.h"
 
 #define COMM_MAGIC 0x77726561746821ull
@@ -24,8 +25,8 @@
 /* What ranks tell each other when they meet. */
 struct comm_info {
 	uint64_t host_id;
+	struct topo_cores cores;
 	uint32_t version;
-	int32_t n_cores;
 	int32_t algo, arrival, channels, slots;
 	int64_t slot_bytes;
 };
@@ -69,22 +70,54 @@ static inline bool comm_is_valid(const struct wreath_comm *comm)
 }
 int comm_check(const struct wreath_comm *comm, const char *function);
 
-/* Take the next ticket, wait for its turn, run; the error is kept. */
+/* A call's place in the order; every ticket must get and pass its turn. */
 uint64_t comm_ticket(struct wreath_comm *comm);
+void comm_await_turn(struct wreath_comm *comm, uint64_t ticket);
+void comm_pass_turn(struct wreath_comm *comm, uint64_t ticket);
+
+/* Wait for the turn of @op's ticket, and run it; the error is kept. */
 int comm_run(const struct comm_op *op);
 
 /* Wait until every ticket given out has run, up to the deadline. */
 int comm_drain(struct wreath_comm *comm);
 
+/*
+ * The sentence of the last failure as all ranks shall read it: with the name
+ * of the rank that it happened on.
+ */
+void comm_own_words(const struct wreath_comm *comm, char text[2048]);
 /* The communicator is broken: keep the error, tell every rank. */
 int comm_fail(struct wreath_comm *comm, int error);
 /* 0, or what broke it, with the text of the calling thread set. */
-int comm_error(struct wreath_comm *comm);
+int comm_error_told(struct wreath_comm *comm);
+static inline int comm_error(struct wreath_comm *comm)
+{
+	/* Pairs with the release in init.c: the text is there. */
+	return base_likely(!atomic_load_explicit(&comm->error,
+						 memory_order_acquire))
+		       ? 0 : comm_error_told(comm);
+}
+
+/* For struct exec_guard; @arg is the communicator. */
+int comm_guard_stopped(void *arg);
+int comm_guard_left(void *arg, int peer);
 
 /* plans.c: the plan of @algo, connected; made at first use. */
-int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
-	      const struct net_sign *sign, struct exec_plan **out);
+int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+		  const struct net_sign *sign);
+static inline int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
+			    const struct net_sign *sign)
+{
+	return base_likely(!!comm->plans[algo].plan)
+		       ? 0 : comm_plan_new(comm, algo, sign);
+}
 void comm_plans_free(struct wreath_comm *comm);
+
+/*
+ * Compare the call that every rank is in; collective, over boot.  0, or
+ * WREATH_EMISMATCH with a text that names two that differ.
+ */
+int comm_compare(struct wreath_comm *comm, const struct net_sign *sign);
 
 /* Queue @op; WREATH_EAGAIN when the queue is full. */
 int comm_stream_put(struct wreath_stream *stream, struct comm_op *op);

@@ -46,12 +46,7 @@ static int find_missing(const struct wreath_comm *comm,
 	return n;
 }
 
-/*
- * Every rank that connects has the same call before it, or they disagree; to
- * see that here saves them from waiting for records that never come.
- */
-static int compare_intents(struct wreath_comm *comm,
-			   const struct net_sign *sign)
+int comm_compare(struct wreath_comm *comm, const struct net_sign *sign)
 {
 	struct net_sign *all =
 		base_alloc((size_t)comm->n_ranks, sizeof(*all));
@@ -118,7 +113,12 @@ static int connect_missing(struct wreath_comm *comm, const bool *needed,
 {
 	int n_channels = comm->net->n_channels;
 	char done[SCHED_RANKS_MAX];
-	int err = compare_intents(comm, sign);
+	/*
+	 * Every rank that connects has the same call before it, or they
+	 * disagree; to see that here saves them from waiting for records that
+	 * never come.
+	 */
+	int err = comm_compare(comm, sign);
 	int i;
 
 	for (i = 0; i < comm->n_ranks && !err; i++)
@@ -130,7 +130,12 @@ static int connect_missing(struct wreath_comm *comm, const bool *needed,
 	if (err)
 		return err;
 	/* No message before the peer's queue pair can take it. */
-	return boot_all_gather(comm->boot, "", 1, done);
+	err = boot_all_gather(comm->boot, "", 1, done);
+	for (i = 0; i < comm->n_ranks * NET_CHANNELS_MAX && !err; i++)
+		if (needed[i])
+			err = net_conn_reach(comm->net, i / NET_CHANNELS_MAX,
+					     i % NET_CHANNELS_MAX);
+	return err;
 }
 
 static int connect_for(struct wreath_comm *comm, const struct sched *sched,
@@ -149,8 +154,8 @@ static int connect_for(struct wreath_comm *comm, const struct sched *sched,
 	return err;
 }
 
-int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
-	      const struct net_sign *sign, struct exec_plan **out)
+int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+		  const struct net_sign *sign)
 {
 	struct sched_shape shape = {
 		.collective = SCHED_ALL_REDUCE,
@@ -161,10 +166,6 @@ int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
 	struct sched *sched;
 	int err;
 
-	if (base_likely(comm->plans[algo].plan != NULL)) {
-		*out = comm->plans[algo].plan;
-		return 0;
-	}
 	err = sched_make(&shape, comm->rank, &sched);
 	if (err)
 		return err;
@@ -177,7 +178,6 @@ int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
 		return err;
 	}
 	comm->plans[algo].sched = sched;
-	*out = comm->plans[algo].plan;
 	return 0;
 }
 

@@ -23,7 +23,9 @@ struct exec_plan;
 /* What ends a wait. */
 struct exec_guard {
 	int64_t timeout_ms; /* without any progress */
-	int n_spins;	    /* pauses before the first yield */
+	/* Pauses before the first yield: as many at most, and fewer, down to
+	 * the least, while yields show that another process wants the core. */
+	int n_spins_max, n_spins_min;
 	/* Has the communicator failed or been aborted?  0 or the error, with
 	 * the text set.  Called about once a millisecond of waiting. */
 	int (*stopped)(void *arg);
@@ -57,7 +59,10 @@ void exec_plan_free(struct exec_plan *plan);
  */
 int exec_run(struct exec_plan *plan, const struct exec_args *args);
 
-/* "all_reduce(count 4, float32, sum) by ring", for messages. */
+/*
+ * "all_reduce(count 4, float32, sum) by ring", for messages; the collective
+ * SCHED_N_COLLECTIVES is the end of the communicator.
+ */
 void exec_sign_text(const struct net_sign *sign, char *out, size_t size);
 
 #endif

@@ -76,11 +76,12 @@ static void fold_lines(const struct exec_plan *plan,
 	}
 }
 
-static int send_lines(const struct exec_plan *plan,
+static int send_lines(struct exec_plan *plan,
 		      const struct exec_step *step, const char *from,
 		      size_t bytes, size_t n_lines)
 {
-	_Alignas(BASE_LINE) char lines[NET_LINES_MAX * BASE_LINE];
+	/* Not the stack's: what travels behind a short payload is ours. */
+	char *lines = plan->lines;
 	size_t at, i;
 	uint32_t s;
 	int err;
@@ -89,8 +90,6 @@ static int send_lines(const struct exec_plan *plan,
 		size_t n = base_min_size(NET_LINE_DATA, bytes - at);
 
 		memcpy(lines + i * BASE_LINE, from + at, n);
-		/* What travels is written, also where nobody will read. */
-		memset(lines + i * BASE_LINE + n, 0, NET_LINE_DATA - n);
 	}
 	for (s = 0; s < step->n_send; s++) {
 		struct net_lane *end = step->send[s];

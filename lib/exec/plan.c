@@ -98,6 +98,19 @@ static bool may_read_inputs(const struct exec_plan *plan)
 	return plan->n_grants_to == n_ends && plan->n_grants_from == n_ends;
 }
 
+/* One step sends the whole input to all, one folds what all sent. */
+static bool is_exchange(const struct exec_plan *plan)
+{
+	const struct exec_step *send = &plan->steps[0];
+	const struct exec_step *fold = &plan->steps[1];
+
+	return plan->sched->n_chunks == 1 && plan->n_lanes == 2 &&
+	       plan->sched->n_steps == 2 && plan->lanes[0].n_steps == 1 &&
+	       send->local == SCHED_INPUT && !send->n_recv && !send->flags &&
+	       fold->local == SCHED_INPUT && !fold->n_send &&
+	       fold->flags == SCHED_STORE;
+}
+
 static int check_fan(const struct sched *sched)
 {
 	uint32_t i;
@@ -154,6 +167,7 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 	plan->net = net;
 	plan->sched = sched;
 	plan->guard = *guard;
+	plan->n_spins = (uint32_t)guard->n_spins_max;
 	plan->n_lanes = sched->n_lanes;
 	err = allocate(plan);
 	if (err) {
@@ -173,6 +187,7 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 		}
 	}
 	plan->may_read_inputs = may_read_inputs(plan);
+	plan->is_exchange = is_exchange(plan);
 	*out = plan;
 	return 0;
 }

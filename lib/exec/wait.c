@@ -14,7 +14,11 @@
 #define EXEC_LOOK_NS (1 * MS)
 /* ... and what its peers are doing: rarely, since it disturbs them. */
 #define EXEC_ASK_NS (100 * MS)
+/* A yield that took longer ran somebody else. */
+#define EXEC_SWITCHED_NS 2000
 #define EXEC_ASK_TIMEOUT_MS 50
+/* With a wrong message at hand only the answer can tell what is wrong. */
+#define EXEC_MISMATCH_TIMEOUT_MS 1000
 
 void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 {
@@ -22,6 +26,10 @@ void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 		(enum sched_collective)sign->collective);
 	const char *algo = sched_algo_name((enum sched_algo)sign->algo);
 
+	if (sign->collective == SCHED_N_COLLECTIVES) {
+		snprintf(out, size, "the end of the communicator");
+		return;
+	}
 	snprintf(out, size, "%s(count %" PRIu64 ", %s, %s) by %s",
 		 collective ? collective : "no such collective", sign->count,
 		 base_type_name(sign->type), base_op_name(sign->op),
@@ -48,11 +56,12 @@ static int disagree(const struct exec_plan *plan, int peer,
  * What is @conn's peer doing?  0 when it may still send what we wait for,
  * WREATH_EAGAIN when it is ahead of us, else the mismatch.
  */
-static int ask(const struct exec_plan *plan, struct net_conn *conn)
+static int ask(const struct exec_plan *plan, struct net_conn *conn,
+	       int timeout_ms)
 {
 	const struct net_sign *mine = &plan->args->sign;
 	struct net_sign theirs;
-	int err = net_sign_read(conn, mine->seq, EXEC_ASK_TIMEOUT_MS, &theirs);
+	int err = net_sign_read(conn, mine->seq, timeout_ms, &theirs);
 
 	if (err == WREATH_EAGAIN)
 		return 0;
@@ -79,7 +88,7 @@ static int peer_is_ahead(const struct exec_plan *plan, int peer)
 
 int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 {
-	int err = ask(plan, lane->conn);
+	int err = ask(plan, lane->conn, EXEC_MISMATCH_TIMEOUT_MS);
 
 	if (err && err != WREATH_EAGAIN)
 		return err;
@@ -106,7 +115,8 @@ static int ask_peers(struct exec_plan *plan, struct exec_wait *wait)
 		peer = lane->waits_for->conn->peer;
 		err = plan->guard.left(plan->guard.arg, peer);
 		if (!err)
-			err = ask(plan, lane->waits_for->conn);
+			err = ask(plan, lane->waits_for->conn,
+				  EXEC_ASK_TIMEOUT_MS);
 		if (err && err != WREATH_EAGAIN)
 			return err;
 		/*
@@ -166,6 +176,28 @@ static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
 	return err;
 }
 
+/*
+ * The first yield of a wait, which tells whether the core is shared: with
+ * nobody to run it returns in half a microsecond, else it takes several
+ * (measured: 5 us between two ranks).  Two ranks that share a core must not
+ * spin; the same two, when each has its own, must.
+ */
+static void yield_and_learn(struct exec_plan *plan)
+{
+	uint64_t start = base_now_ns();
+
+	sched_yield();
+	if (base_now_ns() - start > EXEC_SWITCHED_NS) {
+		plan->n_spins /= 2;
+		if (plan->n_spins < (uint32_t)plan->guard.n_spins_min)
+			plan->n_spins = (uint32_t)plan->guard.n_spins_min;
+	} else {
+		plan->n_spins = plan->n_spins * 2 + 1;
+		if (plan->n_spins > (uint32_t)plan->guard.n_spins_max)
+			plan->n_spins = (uint32_t)plan->guard.n_spins_max;
+	}
+}
+
 int exec_wait(struct exec_plan *plan, struct exec_wait *wait)
 {
 	uint64_t now;
@@ -176,8 +208,13 @@ int exec_wait(struct exec_plan *plan, struct exec_wait *wait)
 		if (err)
 			return err;
 	}
-	if (wait->n_spins++ < (uint32_t)plan->guard.n_spins) {
+	if (wait->n_spins++ < plan->n_spins) {
 		base_pause();
+		return 0;
+	}
+	if (!wait->has_yielded) {
+		wait->has_yielded = true;
+		yield_and_learn(plan);
 		return 0;
 	}
 	sched_yield();

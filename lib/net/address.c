@@ -148,7 +148,7 @@ int net_address(const struct net_conn *conn, const struct base_env *env,
 	}
 	if (!ethernet) {
 		ah->dlid = conn->other.lid;
-		/* Across subnets the LID is the router's: the GRH says whose. */
+		/* Across subnets the LID is a router's: the GRH says whose. */
 		if (found && memcmp(chosen->gid.raw, chosen->other_gid.raw, 8))
 			fill_grh(conn, mine, theirs, 0, ah);
 		return 0;

@@ -5,14 +5,6 @@
 
 #define NET_MAGIC 0x77720001u /* "wr", version 1 of the record */
 
-/*
- * The retry count: 7 is never counted down by some devices (rxe), so that a
- * dead peer would never be noticed.
- */
-#define NET_RETRIES 6
-/* 0.64 ms (the specification's table); receives are always posted ahead. */
-#define NET_RNR_TIMER 12
-
 int net_open(const struct net_args *args, struct net **out)
 {
 	const struct base_env *env = args->env;
@@ -68,7 +60,7 @@ const char *net_text(const struct net *net)
 	return net->ports[0].text;
 }
 
-static int box_new(struct net_port *port, size_t bytes, int access,
+int net_box_new(struct net_port *port, size_t bytes, int access,
 		   char **out, int *fd, struct ibv_mr **mr)
 {
 	void *box;
@@ -144,25 +136,6 @@ static void lay_out(struct net_conn *conn)
 	}
 }
 
-static void lay_out_far(struct net_conn *conn)
-{
-	uint64_t box = conn->other.address;
-	size_t slots = conn->net->slot_bytes * (size_t)conn->net->n_slots;
-	size_t i;
-
-	conn->far_wake = box + NET_BOX_WAKE;
-	conn->far_places = box + NET_BOX_PLACES;
-	for (i = 0; i < NET_LANES; i++) {
-		struct net_lane *lane = &conn->lanes[i];
-		uint64_t at = box + NET_BOX_LANES + i * NET_BOX_LANE;
-
-		lane->far_words = at + NET_BOX_WORDS;
-		lane->far_credit = at + NET_BOX_CREDIT;
-		lane->far_lines = at + NET_BOX_LINES;
-		lane->far_slots = box + NET_BOX_SLOTS + i * slots;
-	}
-}
-
 static void fill_record(struct net_conn *conn, struct net_record *record)
 {
 	struct net *net = conn->net;
@@ -194,6 +167,9 @@ static void conn_free(struct net_conn *conn)
 	if (!conn)
 		return;
 	device = conn->port->device;
+	net_unmap(conn, conn->output_map);
+	net_unmap(conn, conn->input_map);
+	net_unmap(conn, conn->mailbox_map);
 	verbs_qp_free(device, conn->qp);
 	verbs_mr_free(device, conn->stage_mr);
 	verbs_mr_free(device, conn->mailbox_mr);
@@ -218,7 +194,7 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 	conn->mailbox_bytes =
 		NET_BOX_SLOTS +
 		NET_LANES * net->slot_bytes * (size_t)net->n_slots;
-	err = box_new(conn->port, conn->mailbox_bytes,
+	err = net_box_new(conn->port, conn->mailbox_bytes,
 		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 		      &conn->mailbox, &conn->mailbox_fd, &conn->mailbox_mr);
 	if (!err)
@@ -232,144 +208,6 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 	*record = conn->local;
 	net->conns[peer * NET_CHANNELS_MAX + channel] = conn;
 	net->active[net->n_active++] = conn;
-	return 0;
-}
-
-static int check_record(const struct net_conn *conn)
-{
-	const struct net_record *mine = &conn->local;
-	const struct net_record *other = &conn->other;
-	const char *name = conn->net->names[conn->peer];
-
-	if (other->magic != mine->magic || other->n_gids > NET_GIDS_MAX)
-		return base_error(WREATH_EMISMATCH,
-				  "%s speaks another version of wreath (record "
-				  "0x%x, here 0x%x): install the same on all "
-				  "hosts", name, other->magic, mine->magic);
-	if (other->link_layer != mine->link_layer)
-		return base_error(WREATH_ENET,
-				  "%s is on %s and this rank's %s is not: "
-				  "choose ports of one kind by WREATH_HCA",
-				  name, other->link_layer ==
-					IBV_LINK_LAYER_INFINIBAND
-					? "InfiniBand" : "Ethernet",
-				  conn->port->text);
-	if (other->slot_bytes != mine->slot_bytes ||
-	    other->n_slots != mine->n_slots ||
-	    other->mailbox_bytes != mine->mailbox_bytes)
-		return base_error(WREATH_EMISMATCH,
-				  "%s has %u slots of %u bytes, this rank %u "
-				  "of %u: give all ranks the same WREATH_SLOTS "
-				  "and WREATH_SLOT_BYTES", name,
-				  other->n_slots, other->slot_bytes,
-				  mine->n_slots, mine->slot_bytes);
-	return 0;
-}
-
-/* The smallest exponent t with 4.096 us * 2^t * (retries + 1) >= @ms. */
-static uint8_t timeout_exponent(int64_t ms)
-{
-	uint8_t t = 1;
-
-	while (t < 31 && (4096ll << t) * (NET_RETRIES + 1) < ms * 1000000)
-		t++;
-	return t;
-}
-
-static int to_ready(struct net_conn *conn)
-{
-	const struct base_env *env = conn->net->env;
-	struct verbs_device *device = conn->port->device;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.dest_qp_num = conn->other.qpn,
-		.rq_psn = conn->other.psn,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = NET_RNR_TIMER,
-	};
-	int err;
-
-	attr.path_mtu = conn->other.mtu < conn->local.mtu
-				? (enum ibv_mtu)conn->other.mtu
-				: (enum ibv_mtu)conn->local.mtu;
-	err = net_address(conn, env, &attr.ah_attr, conn);
-	if (err)
-		return err;
-	err = verbs_qp_modify(device, conn->qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				      IBV_QP_MAX_DEST_RD_ATOMIC |
-				      IBV_QP_MIN_RNR_TIMER);
-	if (err)
-		return err;
-	memset(&attr, 0, sizeof(attr));
-	attr.qp_state = IBV_QPS_RTS;
-	attr.sq_psn = conn->local.psn;
-	attr.max_rd_atomic = 1;
-	attr.retry_cnt = NET_RETRIES;
-	attr.rnr_retry = NET_RETRIES;
-	attr.timeout = timeout_exponent(env->value[BASE_ENV_QP_TIMEOUT]);
-	return verbs_qp_modify(device, conn->qp, &attr,
-			       IBV_QP_STATE | IBV_QP_SQ_PSN |
-				       IBV_QP_MAX_QP_RD_ATOMIC |
-				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				       IBV_QP_TIMEOUT);
-}
-
-/*
- * Store straight into the peer's slots where its memory can be reached; else
- * give every slot a copy here to WRITE from.
- */
-static int reach_slots(struct net_conn *conn)
-{
-	const struct verbs_table *verbs = conn->port->device->verbs;
-	size_t slots = conn->net->slot_bytes * (size_t)conn->net->n_slots;
-	size_t i;
-	char *map = NULL;
-	int err;
-
-	if (verbs->map && conn->port->line_order)
-		map = verbs->map(conn->qp, conn->rkey, conn->other.address,
-				 conn->other.mailbox_bytes);
-	if (map) {
-		for (i = 0; i < NET_LANES; i++)
-			conn->lanes[i].map_slots = map + NET_BOX_SLOTS +
-						   i * slots;
-		return 0;
-	}
-	conn->stage_bytes = NET_LANES * (slots + NET_LINES_BYTES);
-	err = box_new(conn->port, conn->stage_bytes, 0, &conn->stage,
-		      &conn->stage_fd, &conn->stage_mr);
-	if (err)
-		return err;
-	conn->lkey_stage = conn->stage_mr->lkey;
-	for (i = 0; i < NET_LANES; i++) {
-		conn->lanes[i].stage = conn->stage + i * slots;
-		conn->lanes[i].stage_lines = conn->stage + NET_LANES * slots +
-					     i * NET_LINES_BYTES;
-	}
-	return 0;
-}
-
-int net_conn_ready(struct net *net, int peer, int channel,
-		   const struct net_record *record)
-{
-	struct net_conn *conn = net_conn(net, peer, channel);
-	int err;
-
-	wreath_assert(conn && !conn->ready);
-	conn->other = *record;
-	conn->rkey = record->rkey;
-	err = check_record(conn);
-	if (!err)
-		err = to_ready(conn);
-	if (err)
-		return err;
-	lay_out_far(conn);
-	err = reach_slots(conn);
-	if (err)
-		return err;
-	conn->ready = true;
 	return 0;
 }
 

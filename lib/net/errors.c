@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <poll.h>
 #include <stdio.h>
 
 #include "net/inner.h"
@@ -81,13 +82,51 @@ static void end_text(const struct net_conn *conn, char gids[160])
 	snprintf(gids, 160, "GID %s to GID %s", mine, theirs);
 }
 
+/*
+ * What the device has said of itself, " (the device reported ...)" or "": a
+ * flushed request has no cause of its own, but its port or device may have one.
+ */
+static void event_text(struct net_port *port, char out[96])
+{
+	const struct verbs_table *verbs = port->device->verbs;
+	struct pollfd fd = {.fd = port->device->context->async_fd,
+			    .events = POLLIN};
+
+	out[0] = 0;
+	/* The descriptor blocks: only what is there is read. */
+	while (poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN)) {
+		struct ibv_async_event event;
+
+		if (verbs->get_async_event(port->device->context, &event))
+			return;
+		verbs->ack_async_event(&event);
+		port->is_gone |= event.event_type == IBV_EVENT_DEVICE_FATAL;
+		switch (event.event_type) {
+		case IBV_EVENT_CQ_ERR:
+		case IBV_EVENT_QP_FATAL:
+		case IBV_EVENT_QP_REQ_ERR:
+		case IBV_EVENT_QP_ACCESS_ERR:
+		case IBV_EVENT_PORT_ERR:
+		case IBV_EVENT_DEVICE_FATAL:
+			snprintf(out, 96, " (the device reported %.60s)",
+				 verbs_event_name(event.event_type));
+			break;
+		default:
+			break;
+		}
+	}
+}
+
 int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc)
 {
 	const struct net *net = conn->net;
 	const struct cause *cause = cause_of(wc->status);
-	char ends[160], worked[96];
+	char ends[160], worked[96], reported[96];
+	bool is_fatal;
 
 	end_text(conn, ends);
+	event_text(conn->port, reported);
+	is_fatal = wc->status == IBV_WC_FATAL_ERR || conn->port->is_gone;
 	if (conn->n_done || conn->bytes_sent)
 		snprintf(worked, sizeof(worked),
 			 "it had worked for %llu messages and %llu bytes",
@@ -96,11 +135,11 @@ int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc)
 	else
 		snprintf(worked, sizeof(worked), "it never worked");
 	return base_error(
-		wc->status == IBV_WC_FATAL_ERR ? WREATH_EDEVICE : WREATH_ENET,
+		is_fatal ? WREATH_EDEVICE : WREATH_ENET,
 		"%s to %s over %s, %s, QP 0x%x to QP 0x%x: %s (%s, vendor "
-		"error 0x%x); %s; %s",
+		"error 0x%x)%s; %s; %s",
 		net->names[net->rank], net->names[conn->peer],
 		conn->port->text, ends, wc->qp_num, conn->other.qpn,
-		cause->what, verbs_wc_name(wc->status), wc->vendor_err, worked,
-		cause->check);
+		cause->what, verbs_wc_name(wc->status), wc->vendor_err,
+		reported, worked, cause->check);
 }

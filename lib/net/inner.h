@@ -66,6 +66,17 @@ int net_address(const struct net_conn *conn, const struct base_env *env,
 		struct ibv_ah_attr *ah, struct net_conn *chosen);
 void net_gid_text(const union ibv_gid *gid, char out[64]);
 
+/* conn.c: shared memory, registered with the port. */
+int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
+		int *fd, struct ibv_mr **mr);
+
+/* Give back what the device mapped; NULL is allowed. */
+static inline void net_unmap(struct net_conn *conn, const void *mapped)
+{
+	if (mapped && conn->port->device->verbs->unmap)
+		conn->port->device->verbs->unmap(conn->qp, mapped);
+}
+
 /* mr.c */
 int net_mrs_init(struct net *net);
 void net_mrs_release(struct net *net);

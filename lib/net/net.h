@@ -3,23 +3,21 @@
  * net: RC queue pairs between ranks, and messages on them.
  *
  * A connection joins two ranks on one channel: one queue pair, and at each end
- * a mailbox, which is registered memory that the other end writes.  A mailbox
- * holds, for each of NET_LANES lanes, slots for messages to come, and the
- * words by which both ends keep in step.  All data moves by RDMA WRITE and is
- * driven by the receiver: a sender writes only where it was granted a place.
- * There are two kinds of grants: credit for the next slots of a lane (a
- * counter that the receiver writes into the sender's mailbox), and a place (an
- * address and a key, for the final bytes of one operation, zero copy).
+ * a mailbox, registered memory that the other end writes.  It holds, for each
+ * of NET_LANES lanes, slots for messages to come, and the words by which both
+ * ends keep in step.  A sender writes only where it was granted a place, which
+ * is credit for the next slots of a lane (a counter that the receiver writes
+ * into the sender's mailbox), or the receiver's own output (zero copy).  Where
+ * the peer's memory is mapped its payload is stored or read there directly;
+ * what makes a message visible is a WRITE in any case.
  *
- * How an arrival is noticed: behind its payload a message writes one 8-byte
- * word, made of its number and the operation's signature.  Where the device
- * promises line order the receiver polls that word.  Elsewhere the same WRITE
- * carries immediate data (lane and number), the receiver polls completions,
- * and the word is read once the completion has come.
+ * That WRITE is one 8-byte word behind the payload: the message's number and
+ * the operation's signature.  Where the device promises line order the
+ * receiver polls the word.  Elsewhere the WRITE carries immediate data (lane
+ * and number), completions are polled, and then the word is read.
  *
  * This room must never know schedules, sockets or the public API.  A struct
- * net is used by one thread at a time.  No function here blocks for a peer,
- * but for net_block(), which is bounded.
+ * net is used by one thread at a time.  Only net_block() waits for a peer.
  */
 #ifndef NET_H
 #define NET_H
@@ -55,6 +53,7 @@ struct net_port {
 	uint16_t pkey_index;
 	bool line_order; /* arrivals are seen by polling memory */
 	bool is_soft;
+	bool is_gone; /* the device has reported its end */
 	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
 };
 
@@ -141,7 +140,7 @@ struct net_conn {
 	const char *input_map;
 	struct net_lane lanes[NET_LANES];
 	/* Cold. */
-	char *mailbox, *stage;
+	char *mailbox, *stage, *mailbox_map; /* _map: the peer's */
 	int mailbox_fd, stage_fd;
 	size_t mailbox_bytes, stage_bytes;
 	struct ibv_mr *mailbox_mr, *stage_mr;
@@ -207,9 +206,10 @@ void net_close(struct net *net);
 
 /*
  * The connection to @peer on @channel, or NULL while there is none.  Made in
- * two halves: net_conn_new() fills the record for the peer, net_conn_ready()
- * takes the peer's.  A barrier must follow before the first message.
- * @local: the peer is on this host.
+ * three steps: net_conn_new() fills the record for the peer, net_conn_ready()
+ * takes the peer's and readies the queue pair, and when both ends have come so
+ * far (a barrier), net_conn_reach() finds the way to the peer's slots.  Then
+ * messages may be sent.  @local: the peer is on this host.
  */
 static inline struct net_conn *net_conn(struct net *net, int peer, int channel)
 {
@@ -219,8 +219,9 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 		 struct net_record *record);
 int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
+int net_conn_reach(struct net *net, int peer, int channel);
 
-/* The device and port of messages to the own host, else to others. */
+/* The device and port of messages, for messages. */
 const char *net_text(const struct net *net);
 
 /*

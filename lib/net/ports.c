@@ -140,6 +140,11 @@ static int open_device(struct net *net, const struct verbs_table *verbs,
 	if (!number)
 		last = port->device->attr.phys_port_cnt;
 	err = WREATH_EAGAIN;
+	if (last > port->device->attr.phys_port_cnt)
+		err = base_error(WREATH_EINVAL,
+				 "WREATH_HCA=%s:%d: the ports of %s are 1 to "
+				 "%d", device_name, number, device_name,
+				 port->device->attr.phys_port_cnt);
 	for (i = number ? number : 1; i <= last && err == WREATH_EAGAIN; i++)
 		err = port_try(port, i, net->env);
 	if (!err)
@@ -171,7 +176,10 @@ static int open_any(struct net *net, const struct verbs_table *verbs,
 				  "port with a GID; `wreath info` shows them",
 				  n, verbs->name);
 	if (err == WREATH_EAGAIN)
-		return base_error(WREATH_EDEVICE, "%s has no device",
+		return base_error(WREATH_EDEVICE,
+				  "%s has no device; is its driver loaded and "
+				  "/dev/infiniband there?  Ranks of one host "
+				  "need none, unless WREATH_SOFT is off",
 				  verbs->name);
 	if (!err)
 		net->ports[net->n_ports - 1].is_soft = is_soft;

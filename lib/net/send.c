@@ -20,7 +20,7 @@ static int make_room(struct net_conn *conn)
 int net_post(struct net_conn *conn, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
-	int err;
+	int err, refused;
 
 	if (base_unlikely(conn->n_posted - conn->n_done > NET_SQ_DEPTH / 2)) {
 		err = net_poll(conn->net);
@@ -33,18 +33,20 @@ int net_post(struct net_conn *conn, struct ibv_send_wr *wr)
 	wr->wr_id = net_wr_id(conn, 0) | conn->n_posted;
 	if (conn->n_posted % NET_SIGNAL_EVERY == 0)
 		wr->send_flags |= IBV_SEND_SIGNALED;
-	err = ibv_post_send(conn->qp, wr, &bad);
-	if (base_likely(!err))
+	refused = ibv_post_send(conn->qp, wr, &bad);
+	if (base_likely(!refused))
 		return 0;
 	/* A queue pair in error takes no requests: its completion says why. */
 	conn->n_posted--;
 	err = net_poll(conn->net);
 	if (err)
 		return err;
+	/* Providers return errno; a few return -1 and set it. */
 	conn->net->failed = base_error(
-		WREATH_ENET, "cannot post to %s over %s, QP 0x%x: %s",
+		WREATH_ENET, "%s cannot post to %s over %s, QP 0x%x: %s",
+		conn->net->names[conn->net->rank],
 		conn->net->names[conn->peer], conn->port->text,
-		conn->qp->qp_num, strerror(errno));
+		conn->qp->qp_num, strerror(refused > 0 ? refused : errno));
 	return conn->net->failed;
 }
 
@@ -246,7 +248,13 @@ static int fill_place(struct net_conn *conn, void *output, const void *input,
 	int err;
 
 	place->bytes = bytes;
-	if (mem_find(output, bytes, &region)) {
+	/*
+	 * Where slots are stored to directly, private memory is better served
+	 * by them: a peer could reach it only through the kernel, which is no
+	 * faster at any size.
+	 */
+	if (mem_find(output, bytes, &region) &&
+	    (region.fd >= 0 || !conn->lanes[0].map_slots)) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->output_rkey);
 		if (err)
@@ -299,9 +307,25 @@ int net_place_grant(struct net_conn *conn, void *output, const void *input,
 static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
 		       uint64_t bytes)
 {
-	if (!conn->port->device->verbs->map)
+	/* As with the slots: where completions are polled, all is WRITEs. */
+	if (!conn->port->device->verbs->map || !conn->port->line_order)
 		return NULL;
 	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
+}
+
+static void map_places(struct net_conn *conn, const struct net_place *place)
+{
+	net_unmap(conn, conn->output_map);
+	net_unmap(conn, conn->input_map);
+	conn->place = *place;
+	conn->output_map = NULL;
+	conn->input_map = NULL;
+	if (place->kinds & NET_PLACE_OUTPUT)
+		conn->output_map = map_place(conn, place->output_rkey,
+					     place->output, place->bytes);
+	if (place->kinds & NET_PLACE_INPUT)
+		conn->input_map = map_place(conn, place->input_rkey,
+					    place->input, place->bytes);
 }
 
 bool net_place_take(struct net_conn *conn, uint32_t signature)
@@ -321,16 +345,7 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 		return false;
 	conn->n_places_taken++;
 	/* The same place as last time keeps its mapping: keys are unique. */
-	if (!memcmp(&place, &conn->place, sizeof(place)))
-		return true;
-	conn->place = place;
-	conn->output_map = NULL;
-	conn->input_map = NULL;
-	if (place.kinds & NET_PLACE_OUTPUT)
-		conn->output_map = map_place(conn, place.output_rkey,
-					     place.output, place.bytes);
-	if (place.kinds & NET_PLACE_INPUT)
-		conn->input_map = map_place(conn, place.input_rkey,
-					    place.input, place.bytes);
+	if (memcmp(&place, &conn->place, sizeof(place)))
+		map_places(conn, &place);
 	return true;
 }

@@ -139,7 +139,7 @@ static __attribute__((noinline)) void store_part(void *p, __m256i v,
 	half_store_part(p, _mm256_castsi256_si128(v), bytes);
 	if (bytes > 16)
 		half_store_part((char *)p + 16, _mm256_extracti128_si256(v, 1),
-			   bytes - 16);
+				bytes - 16);
 }
 
 /* The smallest usual size is worth a path of its own. */
@@ -167,18 +167,17 @@ REDUCE_INLINE __m256i mul8(__m256i a, __m256i b)
 	__m256i odd = _mm256_mullo_epi16(_mm256_srli_epi16(a, 8),
 					 _mm256_srli_epi16(b, 8));
 
-	return _mm256_or_si256(
-		_mm256_and_si256(even, _mm256_set1_epi16(0xff)),
-		_mm256_slli_epi16(odd, 8));
+	return _mm256_or_si256(_mm256_and_si256(even, _mm256_set1_epi16(0xff)),
+			       _mm256_slli_epi16(odd, 8));
 }
 
 /* The low halves' product, and both mixed products 32 bits up. */
 REDUCE_INLINE __m256i mul64(__m256i a, __m256i b)
 {
 	__m256i low = _mm256_mul_epu32(a, b);
-	__m256i mixed = _mm256_add_epi64(
-		_mm256_mul_epu32(_mm256_srli_epi64(a, 32), b),
-		_mm256_mul_epu32(a, _mm256_srli_epi64(b, 32)));
+	__m256i mixed =
+		_mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), b),
+				 _mm256_mul_epu32(a, _mm256_srli_epi64(b, 32)));
 
 	return _mm256_add_epi64(low, _mm256_slli_epi64(mixed, 32));
 }
@@ -196,37 +195,37 @@ REDUCE_INLINE __m256i choose64(__m256i a, __m256i b, __m256i flip, bool greater)
 REDUCE_INLINE __m256i i8_fold(enum wreath_op op, __m256i a, __m256i b)
 {
 	return REDUCE_PICK(op, _mm256_add_epi8(a, b), mul8(a, b),
-		    _mm256_min_epi8(a, b), _mm256_max_epi8(a, b));
+			   _mm256_min_epi8(a, b), _mm256_max_epi8(a, b));
 }
 
 REDUCE_INLINE __m256i u8_fold(enum wreath_op op, __m256i a, __m256i b)
 {
 	return REDUCE_PICK(op, _mm256_add_epi8(a, b), mul8(a, b),
-		    _mm256_min_epu8(a, b), _mm256_max_epu8(a, b));
+			   _mm256_min_epu8(a, b), _mm256_max_epu8(a, b));
 }
 
 REDUCE_INLINE __m256i i16_fold(enum wreath_op op, __m256i a, __m256i b)
 {
 	return REDUCE_PICK(op, _mm256_add_epi16(a, b), _mm256_mullo_epi16(a, b),
-		    _mm256_min_epi16(a, b), _mm256_max_epi16(a, b));
+			   _mm256_min_epi16(a, b), _mm256_max_epi16(a, b));
 }
 
 REDUCE_INLINE __m256i u16_fold(enum wreath_op op, __m256i a, __m256i b)
 {
 	return REDUCE_PICK(op, _mm256_add_epi16(a, b), _mm256_mullo_epi16(a, b),
-		    _mm256_min_epu16(a, b), _mm256_max_epu16(a, b));
+			   _mm256_min_epu16(a, b), _mm256_max_epu16(a, b));
 }
 
 REDUCE_INLINE __m256i i32_fold(enum wreath_op op, __m256i a, __m256i b)
 {
 	return REDUCE_PICK(op, _mm256_add_epi32(a, b), _mm256_mullo_epi32(a, b),
-		    _mm256_min_epi32(a, b), _mm256_max_epi32(a, b));
+			   _mm256_min_epi32(a, b), _mm256_max_epi32(a, b));
 }
 
 REDUCE_INLINE __m256i u32_fold(enum wreath_op op, __m256i a, __m256i b)
 {
 	return REDUCE_PICK(op, _mm256_add_epi32(a, b), _mm256_mullo_epi32(a, b),
-		    _mm256_min_epu32(a, b), _mm256_max_epu32(a, b));
+			   _mm256_min_epu32(a, b), _mm256_max_epu32(a, b));
 }
 
 REDUCE_INLINE __m256i i64_fold(enum wreath_op op, __m256i a, __m256i b)
@@ -234,7 +233,8 @@ REDUCE_INLINE __m256i i64_fold(enum wreath_op op, __m256i a, __m256i b)
 	__m256i zero = _mm256_setzero_si256();
 
 	return REDUCE_PICK(op, _mm256_add_epi64(a, b), mul64(a, b),
-		    choose64(a, b, zero, false), choose64(a, b, zero, true));
+			   choose64(a, b, zero, false),
+			   choose64(a, b, zero, true));
 }
 
 /* There is no unsigned comparison: the sign bits are flipped. */
@@ -243,15 +243,15 @@ REDUCE_INLINE __m256i u64_fold(enum wreath_op op, __m256i a, __m256i b)
 	__m256i sign = _mm256_set1_epi64x(INT64_MIN);
 
 	return REDUCE_PICK(op, _mm256_add_epi64(a, b), mul64(a, b),
-		    choose64(a, b, sign, false), choose64(a, b, sign, true));
+			   choose64(a, b, sign, false),
+			   choose64(a, b, sign, true));
 }
 
 /* ---- float32 and float64 ---- */
 
 REDUCE_INLINE __m256 f32_canonical(__m256 a)
 {
-	__m256 nan = _mm256_castsi256_ps(
-		_mm256_set1_epi32(NUMBER_F32_NAN));
+	__m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(NUMBER_F32_NAN));
 
 	return _mm256_blendv_ps(a, nan, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
 }
@@ -276,8 +276,7 @@ REDUCE_INLINE __m256 f32_greater(__m256 a, __m256 b)
 
 REDUCE_INLINE __m256d f64_canonical(__m256d a)
 {
-	__m256d nan = _mm256_castsi256_pd(
-		_mm256_set1_epi64x(NUMBER_F64_NAN));
+	__m256d nan = _mm256_castsi256_pd(_mm256_set1_epi64x(NUMBER_F64_NAN));
 
 	return _mm256_blendv_pd(a, nan, _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
 }
@@ -297,13 +296,13 @@ REDUCE_INLINE __m256d f64_greater(__m256d a, __m256d b)
 REDUCE_INLINE __m256 f32_fold(enum wreath_op op, __m256 a, __m256 b)
 {
 	return REDUCE_PICK(op, _mm256_add_ps(a, b), _mm256_mul_ps(a, b),
-		    f32_lesser(a, b), f32_greater(a, b));
+			   f32_lesser(a, b), f32_greater(a, b));
 }
 
 REDUCE_INLINE __m256d f64_fold(enum wreath_op op, __m256d a, __m256d b)
 {
 	return REDUCE_PICK(op, _mm256_add_pd(a, b), _mm256_mul_pd(a, b),
-		    f64_lesser(a, b), f64_greater(a, b));
+			   f64_lesser(a, b), f64_greater(a, b));
 }
 
 REDUCE_INLINE __m256 f32_divide(__m256 a, unsigned int divisor)

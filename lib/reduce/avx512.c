@@ -112,49 +112,49 @@ REDUCE_INLINE __m512i mul8(__m512i a, __m512i b)
 REDUCE_INLINE __m512i i8_fold(enum wreath_op op, __m512i a, __m512i b)
 {
 	return REDUCE_PICK(op, _mm512_add_epi8(a, b), mul8(a, b),
-		    _mm512_min_epi8(a, b), _mm512_max_epi8(a, b));
+			   _mm512_min_epi8(a, b), _mm512_max_epi8(a, b));
 }
 
 REDUCE_INLINE __m512i u8_fold(enum wreath_op op, __m512i a, __m512i b)
 {
 	return REDUCE_PICK(op, _mm512_add_epi8(a, b), mul8(a, b),
-		    _mm512_min_epu8(a, b), _mm512_max_epu8(a, b));
+			   _mm512_min_epu8(a, b), _mm512_max_epu8(a, b));
 }
 
 REDUCE_INLINE __m512i i16_fold(enum wreath_op op, __m512i a, __m512i b)
 {
 	return REDUCE_PICK(op, _mm512_add_epi16(a, b), _mm512_mullo_epi16(a, b),
-		    _mm512_min_epi16(a, b), _mm512_max_epi16(a, b));
+			   _mm512_min_epi16(a, b), _mm512_max_epi16(a, b));
 }
 
 REDUCE_INLINE __m512i u16_fold(enum wreath_op op, __m512i a, __m512i b)
 {
 	return REDUCE_PICK(op, _mm512_add_epi16(a, b), _mm512_mullo_epi16(a, b),
-		    _mm512_min_epu16(a, b), _mm512_max_epu16(a, b));
+			   _mm512_min_epu16(a, b), _mm512_max_epu16(a, b));
 }
 
 REDUCE_INLINE __m512i i32_fold(enum wreath_op op, __m512i a, __m512i b)
 {
 	return REDUCE_PICK(op, _mm512_add_epi32(a, b), _mm512_mullo_epi32(a, b),
-		    _mm512_min_epi32(a, b), _mm512_max_epi32(a, b));
+			   _mm512_min_epi32(a, b), _mm512_max_epi32(a, b));
 }
 
 REDUCE_INLINE __m512i u32_fold(enum wreath_op op, __m512i a, __m512i b)
 {
 	return REDUCE_PICK(op, _mm512_add_epi32(a, b), _mm512_mullo_epi32(a, b),
-		    _mm512_min_epu32(a, b), _mm512_max_epu32(a, b));
+			   _mm512_min_epu32(a, b), _mm512_max_epu32(a, b));
 }
 
 REDUCE_INLINE __m512i i64_fold(enum wreath_op op, __m512i a, __m512i b)
 {
 	return REDUCE_PICK(op, _mm512_add_epi64(a, b), _mm512_mullo_epi64(a, b),
-		    _mm512_min_epi64(a, b), _mm512_max_epi64(a, b));
+			   _mm512_min_epi64(a, b), _mm512_max_epi64(a, b));
 }
 
 REDUCE_INLINE __m512i u64_fold(enum wreath_op op, __m512i a, __m512i b)
 {
 	return REDUCE_PICK(op, _mm512_add_epi64(a, b), _mm512_mullo_epi64(a, b),
-		    _mm512_min_epu64(a, b), _mm512_max_epu64(a, b));
+			   _mm512_min_epu64(a, b), _mm512_max_epu64(a, b));
 }
 
 /* ---- float32 and float64 ---- */
@@ -183,18 +183,18 @@ REDUCE_INLINE bool is_canonical(enum wreath_op op)
 
 REDUCE_INLINE __m512 f32_canonical(enum wreath_op op, __m512 a)
 {
-	return is_canonical(op) ? a
-				: _mm512_fixupimm_ps(
-					  f32_nan(), a,
-					  _mm512_set1_epi32(FIXUP_NAN), 0);
+	return is_canonical(op)
+		       ? a
+		       : _mm512_fixupimm_ps(f32_nan(), a,
+					    _mm512_set1_epi32(FIXUP_NAN), 0);
 }
 
 REDUCE_INLINE __m512d f64_canonical(enum wreath_op op, __m512d a)
 {
-	return is_canonical(op) ? a
-				: _mm512_fixupimm_pd(
-					  f64_nan(), a,
-					  _mm512_set1_epi64(FIXUP_NAN), 0);
+	return is_canonical(op)
+		       ? a
+		       : _mm512_fixupimm_pd(f64_nan(), a,
+					    _mm512_set1_epi64(FIXUP_NAN), 0);
 }
 
 /* VRANGE orders -0 before +0, but prefers a number to a quiet NaN. */
@@ -219,15 +219,15 @@ REDUCE_INLINE __m512d f64_or_nan(__m512d ranged, __m512d a, __m512d b)
 REDUCE_INLINE __m512 f32_fold(enum wreath_op op, __m512 a, __m512 b)
 {
 	return REDUCE_PICK(op, _mm512_add_ps(a, b), _mm512_mul_ps(a, b),
-		    f32_or_nan(_mm512_range_ps(a, b, RANGE_MIN), a, b),
-		    f32_or_nan(_mm512_range_ps(a, b, RANGE_MAX), a, b));
+			   f32_or_nan(_mm512_range_ps(a, b, RANGE_MIN), a, b),
+			   f32_or_nan(_mm512_range_ps(a, b, RANGE_MAX), a, b));
 }
 
 REDUCE_INLINE __m512d f64_fold(enum wreath_op op, __m512d a, __m512d b)
 {
 	return REDUCE_PICK(op, _mm512_add_pd(a, b), _mm512_mul_pd(a, b),
-		    f64_or_nan(_mm512_range_pd(a, b, RANGE_MIN), a, b),
-		    f64_or_nan(_mm512_range_pd(a, b, RANGE_MAX), a, b));
+			   f64_or_nan(_mm512_range_pd(a, b, RANGE_MIN), a, b),
+			   f64_or_nan(_mm512_range_pd(a, b, RANGE_MAX), a, b));
 }
 
 REDUCE_INLINE __m512 f32_divide(__m512 a, unsigned int divisor)

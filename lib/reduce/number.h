@@ -52,12 +52,12 @@ static inline double number_f64(uint64_t bits)
 
 /* A float format narrower than float32: sign, exponent, @mant bits. */
 struct number_format {
-	int mant;	/* bits of the mantissa */
-	int bias;	/* of the exponent */
-	uint32_t sign;	/* the sign bit */
-	uint32_t max;	/* the largest finite code */
-	uint32_t over;	/* what overflows becomes: infinity, or NaN */
-	uint32_t nan;	/* canonical */
+	int mant;      /* bits of the mantissa */
+	int bias;      /* of the exponent */
+	uint32_t sign; /* the sign bit */
+	uint32_t max;  /* the largest finite code */
+	uint32_t over; /* what overflows becomes: infinity, or NaN */
+	uint32_t nan;  /* canonical */
 };
 
 static const struct number_format number_f16_format = {
@@ -134,9 +134,9 @@ static inline float number_widen(uint32_t code,
 	 * plus the value, and the subtraction is exact.
 	 */
 	rebias += UINT32_C(1) << 23;
-	return number_f32(sign | number_bits32(number_f32((abs << shift) |
-							  rebias) -
-					       number_f32(rebias)));
+	return number_f32(sign |
+			  number_bits32(number_f32((abs << shift) | rebias) -
+					number_f32(rebias)));
 }
 
 static inline float number_f16_open(uint16_t code)

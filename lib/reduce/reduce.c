@@ -2,6 +2,7 @@
 /*
  * The choice of a kernel, copies, and the calls that a kernel hands on.
  */
+#include <stdatomic.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -24,12 +25,10 @@
 #define COPY_BYTES ((size_t)16384)
 
 static const unsigned char type_bytes[WREATH_N_TYPES] = {
-	[WREATH_INT8] = 1,	 [WREATH_UINT8] = 1,
-	[WREATH_INT16] = 2,	 [WREATH_UINT16] = 2,
-	[WREATH_INT32] = 4,	 [WREATH_UINT32] = 4,
-	[WREATH_INT64] = 8,	 [WREATH_UINT64] = 8,
-	[WREATH_FLOAT16] = 2,	 [WREATH_BFLOAT16] = 2,
-	[WREATH_FLOAT32] = 4,	 [WREATH_FLOAT64] = 8,
+	[WREATH_INT8] = 1,       [WREATH_UINT8] = 1,      [WREATH_INT16] = 2,
+	[WREATH_UINT16] = 2,     [WREATH_INT32] = 4,      [WREATH_UINT32] = 4,
+	[WREATH_INT64] = 8,      [WREATH_UINT64] = 8,     [WREATH_FLOAT16] = 2,
+	[WREATH_BFLOAT16] = 2,   [WREATH_FLOAT32] = 4,    [WREATH_FLOAT64] = 8,
 	[WREATH_FLOAT8E4M3] = 1, [WREATH_FLOAT8E5M2] = 1,
 };
 
@@ -95,6 +94,23 @@ const char *reduce_isa(void)
 
 #endif
 
+/*
+ * Asked of the processor once: in a virtual machine cpuid is a trap that costs
+ * microseconds.  Threads that race here store the same.
+ */
+static const struct reduce_table *chosen_table(void)
+{
+	static _Atomic(const struct reduce_table *) chosen;
+	const struct reduce_table *table =
+		atomic_load_explicit(&chosen, memory_order_relaxed);
+
+	if (base_likely(!!table))
+		return table;
+	table = best_table();
+	atomic_store_explicit(&chosen, table, memory_order_relaxed);
+	return table;
+}
+
 reduce_fn *reduce_get(enum wreath_type type, enum wreath_op op, bool reference)
 {
 	const struct reduce_table *table;
@@ -104,7 +120,7 @@ reduce_fn *reduce_get(enum wreath_type type, enum wreath_op op, bool reference)
 	if ((unsigned int)type >= WREATH_N_TYPES ||
 	    (unsigned int)op >= REDUCE_N_OPS)
 		return NULL;
-	table = reference ? &reduce_portable : best_table();
+	table = reference ? &reduce_portable : chosen_table();
 	return table->fn[type][op];
 }
 
@@ -259,8 +275,8 @@ static void reduce_aligned(const struct reduce_args *args,
 	wreath_assert(args->n_src <= REDUCE_MAX && args->n_dst <= REDUCE_MAX);
 	part.flags = 0;
 	if (!(bytes % type_bytes[type]))
-		part.count = base_min_size(args->count,
-					   bytes / type_bytes[type]);
+		part.count =
+			base_min_size(args->count, bytes / type_bytes[type]);
 	fn(&part);
 	if (part.count == args->count)
 		return;

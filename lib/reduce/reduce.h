@@ -15,6 +15,8 @@
  * - MIN(-0, +0) is -0 and MAX(-0, +0) is +0, whatever the order.
  * - Integers wrap modulo 2^n.  AVG divides the wrapped sum, truncating toward
  *   zero.
+ * - On x86 the caller's rounding mode, and whether it flushes denormals, change
+ *   nothing.
  */
 #ifndef REDUCE_H
 #define REDUCE_H
@@ -40,7 +42,10 @@ struct reduce_args {
 	 */
 	void *const *dst;
 	int n_dst; /* 1..REDUCE_MAX */
-	/* [n_src] inputs; n_src == 1 copies, and still applies @divisor. */
+	/*
+	 * [n_src] inputs; n_src == 1 copies, the bits of a NaN as well, and
+	 * still applies @divisor.
+	 */
 	const void *const *src;
 	int n_src; /* 1..REDUCE_MAX */
 	size_t count;
@@ -52,8 +57,8 @@ typedef void reduce_fn(const struct reduce_args *args);
 
 /*
  * The best kernel for this processor, or the scalar reference where
- * @reference.  Never NULL for a valid type and op (WREATH_AVG is WREATH_SUM
- * with a divisor).
+ * @reference.  NULL only for a type or op that does not exist (WREATH_AVG is
+ * WREATH_SUM with a divisor).
  */
 reduce_fn *reduce_get(enum wreath_type type, enum wreath_op op,
 		      bool reference);

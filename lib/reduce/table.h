@@ -23,10 +23,10 @@
 #define REDUCE_JOIN(a, b) REDUCE_JOIN_(a, b)
 
 /* One of four expressions; @op is a constant in every kernel. */
-#define REDUCE_PICK(op, sum, prod, min, max)				       \
-	((op) == WREATH_SUM    ? (sum)					       \
-	 : (op) == WREATH_PROD ? (prod)					       \
-	 : (op) == WREATH_MIN  ? (min)					       \
+#define REDUCE_PICK(op, sum, prod, min, max) \
+	((op) == WREATH_SUM    ? (sum)       \
+	 : (op) == WREATH_PROD ? (prod)      \
+	 : (op) == WREATH_MIN  ? (min)       \
 			       : (max))
 
 struct reduce_table {
@@ -34,7 +34,10 @@ struct reduce_table {
 };
 
 /* One type's kernels, in the order of enum wreath_op. */
-#define REDUCE_ROW(type) {type##_sum, type##_prod, type##_min, type##_max}
+#define REDUCE_ROW(type)                                        \
+	{                                                       \
+		type##_sum, type##_prod, type##_min, type##_max \
+	}
 
 extern const struct reduce_table reduce_portable;
 #if defined(__x86_64__)

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The ground of the proof: the later parts follow every index and list of a
+ * schedule without looking again, and size their memory by what is counted
+ * here.  A schedule may come from anywhere, so nothing is taken for granted
+ * but that the arrays are as long as their counts say.
+ */
 #include <inttypes.h>
 
 #include "draft.h"
@@ -52,15 +58,14 @@ static int check_after(const struct place *place, const struct sched_step *step)
 
 	if (step->after_lane == -1 && step->after_step == -1)
 		return 0;
-	if (step->after_lane < 0 ||
-	    (uint32_t)step->after_lane >= sched->n_lanes)
+	/* As unsigned numbers, negative ones are too large as well. */
+	if ((uint32_t)step->after_lane >= sched->n_lanes)
 		return refuse(place,
 			      "after_lane %" PRId32 " is not in [0, %" PRIu32
 			      ")",
 			      step->after_lane, sched->n_lanes);
-	if (step->after_step < 0 ||
-	    (uint32_t)step->after_step >=
-		    sched->lanes[step->after_lane].n_steps)
+	if ((uint32_t)step->after_step >=
+	    sched->lanes[step->after_lane].n_steps)
 		return refuse(place,
 			      "after_step %" PRId32 " is not in [0, %" PRIu32
 			      "), the steps of lane %" PRId32,
@@ -102,6 +107,10 @@ static int check_flags(const struct place *place, const struct sched_step *step)
 				     "something else or nothing");
 	if (step->flags & SCHED_RECV_INPUT && !step->n_recv)
 		return refuse(place, "it is to take raw input from nobody");
+	/* One stays where it is, the other moves to the receiver. */
+	if (step->flags & SCHED_SEND_INPUT && step->flags & SCHED_SEND_FINAL)
+		return refuse(place, "it is to send one chunk both as raw "
+				     "input and as final");
 	return 0;
 }
 

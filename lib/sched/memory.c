@@ -11,9 +11,10 @@
  * sender's clock counts.  Passes are different memory, and no edge leads back
  * into an earlier pass, so one pass is enough.
  *
- * Input that another rank reads in place is in use until the step that takes
- * the reader's answer (match.c sees to it that there is one); only the answer
- * itself, when it is the final chunk, may overwrite it: its sender has read.
+ * Raw input is read where it is, by a step of another rank.  When that rank's
+ * clocks are there, every write to the input must have counted the reader, and
+ * some step of the owner too, or the owner's call could return before it.  The
+ * reader itself may write the result over what it has read.
  *
  * The values of value.c are those of one order; that there is no race is what
  * makes them the values of all.
@@ -41,6 +42,9 @@ struct memory {
 	/* By chunk * n_lanes + lane: the steps up to the last that did so. */
 	uint32_t *written;
 	uint32_t *used; /* read or written */
+	/* Nodes that store, by rank * n_chunks + chunk; the rest by node. */
+	uint32_t *writes;
+	uint32_t *next_write;
 };
 
 static uint32_t *clock_of(const struct memory *memory, uint32_t place)
@@ -53,6 +57,16 @@ static uint32_t *clock_of_node(const struct memory *memory, uint32_t node)
 	return clock_of(memory, memory->place_of[node]);
 }
 
+static void add_write(struct memory *memory, uint32_t at)
+{
+	const struct verify_node *node = &memory->verify->nodes[at];
+	uint32_t *head = &memory->writes[node->rank * memory->verify->n_chunks +
+					 node->step->chunk];
+
+	memory->next_write[at] = *head;
+	*head = at;
+}
+
 /* The graph laid out in the order in which each rank's check goes over it. */
 static void lay_out(struct memory *memory)
 {
@@ -60,11 +74,15 @@ static void lay_out(struct memory *memory)
 	uint32_t edge = 0;
 	uint32_t i, j;
 
+	for (i = 0; i < verify->n_ranks * verify->n_chunks; i++)
+		memory->writes[i] = VERIFY_NONE;
 	for (i = 0; i < verify->n_nodes; i++) {
 		uint32_t at = verify->order[i];
 		const struct verify_node *node = &verify->nodes[at];
 		uint32_t after = verify_after(verify, node);
 
+		if (node->step->flags & SCHED_STORE)
+			add_write(memory, at);
 		memory->place_of[at] = i;
 		memory->places[i] = (struct place){at, node->rank, edge};
 		if (node->at)
@@ -138,18 +156,26 @@ static int check_read(const struct memory *memory, uint32_t at)
 				  chunk, lane, written[lane] - 1);
 }
 
+/* When @at stores: a final chunk may land once it is sent. */
+static uint32_t write_start(const struct memory *memory, uint32_t at)
+{
+	const struct verify *verify = memory->verify;
+	const struct verify_node *node = &verify->nodes[at];
+
+	if (!(node->step->flags & SCHED_RECV_FINAL))
+		return at;
+	return verify->messages[verify->taken[node->taken]].from;
+}
+
 static int check_write(const struct memory *memory, uint32_t at)
 {
 	const struct verify *verify = memory->verify;
 	const struct verify_node *node = &verify->nodes[at];
 	uint32_t chunk = node->step->chunk;
 	const uint32_t *used = &memory->used[chunk * memory->n_lanes];
-	bool final = node->step->flags & SCHED_RECV_FINAL;
-	uint32_t start = at;
+	uint32_t start = write_start(memory, at);
 	uint32_t lane;
 
-	if (final)
-		start = verify->messages[verify->taken[node->taken]].from;
 	lane = find_uncounted(memory, used, clock_of_node(memory, start));
 	if (lane == VERIFY_NONE)
 		return 0;
@@ -157,50 +183,8 @@ static int check_write(const struct memory *memory, uint32_t at)
 		verify, at,
 		"%s chunk %" PRIu32 " before lane %" PRIu32 " step %" PRIu32
 		" is certain to be done with it",
-		final ? "its sender may write final" : "overwrites", chunk,
-		lane, used[lane] - 1);
-}
-
-/* Does @node take a message of a step that reads this rank's input? */
-static bool ends_read(const struct memory *memory,
-		      const struct verify_node *node)
-{
-	const struct verify *verify = memory->verify;
-	uint32_t i, j;
-
-	for (i = 0; i < node->step->n_recv; i++) {
-		uint32_t message = verify->taken[node->taken + i];
-		uint32_t at = verify->messages[message].from;
-		const struct verify_node *from = &verify->nodes[at];
-
-		if (!(from->step->flags & SCHED_RECV_INPUT))
-			continue;
-		for (j = 0; j < from->step->n_recv; j++) {
-			message = verify->taken[from->taken + j];
-			at = verify->messages[message].from;
-			if (verify->nodes[at].rank == memory->rank)
-				return true;
-		}
-	}
-	return false;
-}
-
-static int check_read_in_place(const struct memory *memory, uint32_t at)
-{
-	const struct verify_node *node = &memory->verify->nodes[at];
-	uint32_t chunk = node->step->chunk;
-	uint32_t lane = find_uncounted(
-		memory, &memory->written[chunk * memory->n_lanes], NULL);
-
-	if (lane == VERIFY_NONE)
-		return 0;
-	return verify_refuse_node(
-		memory->verify, at,
-		"takes the answer of a rank that read input chunk %" PRIu32
-		" in place, which lane %" PRIu32 " step %" PRIu32
-		" may have overwritten",
-		chunk, lane,
-		memory->written[chunk * memory->n_lanes + lane] - 1);
+		start != at ? "its sender may write final" : "overwrites",
+		chunk, lane, used[lane] - 1);
 }
 
 /* Called in the run's order, so that of any two the later one is checked. */
@@ -209,14 +193,8 @@ static int check_node(const struct memory *memory, uint32_t at)
 	const struct verify_node *node = &memory->verify->nodes[at];
 	const struct sched_step *step = node->step;
 	size_t place = (size_t)step->chunk * memory->n_lanes + node->lane;
-	bool ends = memory->verify->in_place && ends_read(memory, node);
 	int err;
 
-	if (ends) {
-		err = check_read_in_place(memory, at);
-		if (err)
-			return err;
-	}
 	if (step->local == SCHED_OUTPUT ||
 	    (step->local == SCHED_INPUT && memory->verify->in_place)) {
 		err = check_read(memory, at);
@@ -231,12 +209,87 @@ static int check_node(const struct memory *memory, uint32_t at)
 		memory->used[place] = node->at + 1;
 		memory->written[place] = node->at + 1;
 	}
-	if (ends)
-		memory->used[place] = node->at + 1;
 	return 0;
 }
 
-/* Whether two steps of @rank access one chunk: out of place none may. */
+/* Has a step of @rank counted @reader, a step of the rank at hand? */
+static bool is_heard(const struct memory *memory, uint32_t rank,
+		     const struct verify_node *reader)
+{
+	const struct verify *verify = memory->verify;
+	uint32_t i;
+
+	for (i = 0; i < memory->n_lanes; i++) {
+		const struct verify_lane *lane =
+			&verify->lanes[rank * memory->n_lanes + i];
+		uint32_t last = lane->node + lane->n_steps - 1;
+
+		if (lane->n_steps &&
+		    clock_of_node(memory, last)[reader->lane] > reader->at)
+			return true;
+	}
+	return false;
+}
+
+/* @reader may read the chunk in the input of @rank. */
+static int check_raw(const struct memory *memory, uint32_t reader,
+		     uint32_t rank)
+{
+	const struct verify *verify = memory->verify;
+	const struct verify_node *node = &verify->nodes[reader];
+	uint32_t chunk = node->step->chunk;
+	uint32_t at = memory->writes[rank * verify->n_chunks + chunk];
+
+	if (!is_heard(memory, rank, node))
+		return verify_refuse_node(
+			verify, reader,
+			"may read the input of rank %" PRIu32 " in place, and "
+			"no step of that rank is certain to come after it",
+			rank);
+	for (; verify->in_place && at != VERIFY_NONE;
+	     at = memory->next_write[at]) {
+		uint32_t start = write_start(memory, at);
+
+		if (clock_of_node(memory, start)[node->lane] <= node->at)
+			return verify_refuse_node(
+				verify, at,
+				"may overwrite input chunk %" PRIu32 ", which "
+				"rank %" PRIu32 " lane %" PRIu32
+				" step %" PRIu32 " reads in place",
+				chunk, node->rank, node->lane, node->at);
+	}
+	return 0;
+}
+
+static int check_raws(const struct memory *memory)
+{
+	const struct verify *verify = memory->verify;
+	uint32_t first = verify->lanes[memory->rank * memory->n_lanes].node;
+	uint32_t n = verify->scheds[memory->rank]->n_steps;
+	uint32_t i, j;
+
+	for (i = first; i < first + n; i++) {
+		const struct verify_node *node = &verify->nodes[i];
+
+		if (!(node->step->flags & SCHED_RECV_INPUT))
+			continue;
+		for (j = 0; j < node->step->n_recv; j++) {
+			uint32_t message = verify->taken[node->taken + j];
+			uint32_t from = verify->messages[message].from;
+			int err = check_raw(memory, i,
+					    verify->nodes[from].rank);
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Whether two steps of @rank access one chunk, or one reads raw input: out of
+ * place there may be no such step.
+ */
 static bool can_race(const struct memory *memory)
 {
 	const struct verify *verify = memory->verify;
@@ -252,6 +305,7 @@ static bool can_race(const struct memory *memory)
 		    step->local == SCHED_OUTPUT ||
 		    (step->local == SCHED_INPUT && verify->in_place))
 			found |= accesses[step->chunk]++ > 0;
+		found |= (step->flags & SCHED_RECV_INPUT) != 0;
 	}
 	for (i = 0; i < verify->n_chunks; i++)
 		accesses[i] = 0;
@@ -280,7 +334,7 @@ static int check_rank(struct memory *memory)
 		clock_of(memory, i)[node->lane] = node->at + 1;
 		err = check_node(memory, place->node);
 	}
-	return err;
+	return err ? err : check_raws(memory);
 }
 
 static int memory_init(struct memory *memory)
@@ -290,6 +344,7 @@ static int memory_init(struct memory *memory)
 	size_t n_edges = 2 * n_nodes + verify->n_messages;
 	size_t n_clocks = n_nodes * memory->n_lanes;
 	size_t n_chunks = (size_t)verify->n_chunks * memory->n_lanes;
+	size_t n_writes = (size_t)verify->n_ranks * verify->n_chunks;
 
 	memory->places = base_alloc(n_nodes + 1, sizeof(*memory->places));
 	memory->place_of = base_alloc(n_nodes, sizeof(*memory->place_of));
@@ -297,8 +352,11 @@ static int memory_init(struct memory *memory)
 	memory->clocks = base_alloc(n_clocks, sizeof(*memory->clocks));
 	memory->written = base_alloc(n_chunks, sizeof(*memory->written));
 	memory->used = base_alloc(n_chunks, sizeof(*memory->used));
+	memory->writes = base_alloc(n_writes, sizeof(*memory->writes));
+	memory->next_write = base_alloc(n_nodes, sizeof(*memory->next_write));
 	if (!memory->places || !memory->place_of || !memory->edges ||
-	    !memory->clocks || !memory->written || !memory->used)
+	    !memory->clocks || !memory->written || !memory->used ||
+	    !memory->writes || !memory->next_write)
 		return WREATH_ENOMEM;
 	lay_out(memory);
 	return 0;
@@ -312,6 +370,8 @@ static void memory_release(struct memory *memory)
 	base_free(memory->clocks);
 	base_free(memory->written);
 	base_free(memory->used);
+	base_free(memory->writes);
+	base_free(memory->next_write);
 }
 
 int verify_memory(const struct verify *verify)

@@ -20,14 +20,18 @@
  *   for the one dependency that a step can name.
  * - A message goes from a step's send list into the lane @send_lane of each
  *   peer; there the steps that receive from that peer take the messages in
- *   the order in which they were sent.
+ *   the order in which they were sent, all those of a pass in that pass.  Only
+ *   one lane of a rank sends into a given lane of a peer.
  * - One step: wait for one message from each of the recv peers; fold them,
  *   in the order of the list, with this rank's own chunk put in at position
  *   @local_at if @local is not SCHED_NONE; store the result into the output if
  *   SCHED_STORE; send the result to each of the send peers.
  * - SCHED_SEND_FINAL: the receivers store what is sent unchanged and only
  *   that, so that it may be written straight into their output
- *   (the receiving steps carry SCHED_RECV_FINAL).
+ *   (the receiving steps carry SCHED_RECV_FINAL, take one message each and
+ *   have nothing local).  It may land there as soon as it is sent.
+ * - SCHED_SEND_INPUT: the receivers may read it where it is, in the sender's
+ *   input, up to the end of the step that takes it (SCHED_RECV_INPUT).
  */
 #ifndef SCHED_H
 #define SCHED_H
@@ -49,6 +53,8 @@ enum sched_algo {
 /* Ranks of one schedule at most; the verifier is tried to 64. */
 #define SCHED_RANKS_MAX 1024
 #define SCHED_CHANNELS_MAX 4
+/* Ranks whose vectors are folded in one step at most: oneshot, twoshot. */
+#define SCHED_DIRECT_RANKS_MAX 64
 #define SCHED_LANES_MAX 12
 
 /* All that a generator may know. */
@@ -92,6 +98,10 @@ struct sched_step {
 	uint8_t flags;	    /* enum sched_step_flags */
 };
 
+/*
+ * The lanes share out the steps in order, without a gap.  Number and channels
+ * of lanes are the same on all ranks.
+ */
 struct sched_lane {
 	uint32_t step, n_steps; /* sched->steps[step .. step + n_steps) */
 	uint32_t channel;	/* which queue pair its messages come on */
@@ -127,7 +137,7 @@ const char *sched_collective_name(enum sched_collective collective);
 enum sched_algo sched_choose(enum sched_collective collective, int n_ranks,
 			     size_t bytes, bool crowded);
 
-/* ---- verify.c ---- */
+/* ---- verify.c, and the files of its parts: verify.h ---- */
 
 struct sched_proof {
 	uint64_t n_steps;    /* of all ranks */
@@ -141,11 +151,14 @@ struct sched_proof {
 /*
  * Prove a set of schedules, one a rank in order of rank, with at most @n_slots
  * messages of a lane and pair under way, in place or not, for any order in
- * which lanes and ranks can run:
+ * which lanes and ranks can run.  A step may hold what it receives until it is
+ * done, and starts when there is room for all that it sends; whatever gives
+ * room earlier, or has more slots, is covered.
  * - every output chunk holds each rank's contribution exactly once, in the
  *   same fold order on every rank (so the same bits);
  * - nothing is overwritten before it was read: slots, input (in place) and
- *   output, also where a final chunk is written by its sender;
+ *   output, also where a final chunk is written by its sender, or raw input
+ *   read by its receiver, and then not after its owner's last step either;
  * - no deadlock, no message left over, lists and indices within bounds;
  * - no rank sends more than the algorithm's stated bound.
  * 0, or WREATH_EINVAL with a text that names rank, lane, step and reason.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The proof as a whole: its parts in turn, the graph that they share, and what
+ * can be read off it.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -58,7 +62,7 @@ uint32_t verify_after(const struct verify *verify,
 static int check_arguments(struct sched *const *scheds, int n_ranks,
 			   int n_slots)
 {
-	int i, err;
+	int i;
 
 	if (n_ranks < 1 || n_ranks > SCHED_RANKS_MAX)
 		return base_error(WREATH_EINVAL,
@@ -77,10 +81,8 @@ static int check_arguments(struct sched *const *scheds, int n_ranks,
 		return base_error(WREATH_EINVAL,
 				  "rank 0: a schedule for %d ranks, not %d",
 				  scheds[0]->shape.n_ranks, n_ranks);
-	err = sched_check_shape(&scheds[0]->shape, 0);
-	if (err)
-		return err;
-	return 0;
+	/* The other ranks' shapes are compared with this one. */
+	return sched_check_shape(&scheds[0]->shape, 0);
 }
 
 static int allocate(struct verify *verify)
@@ -91,9 +93,9 @@ static int allocate(struct verify *verify)
 
 	for (i = 0; i < verify->n_ranks; i++)
 		n_nodes += verify->scheds[i]->n_steps;
-	if (n_nodes > INT32_MAX)
+	if (n_nodes > VERIFY_MAX)
 		return base_error(WREATH_EINVAL,
-				  "more than %d steps in all", INT32_MAX);
+				  "more than %u steps in all", VERIFY_MAX);
 	verify->n_nodes = (uint32_t)n_nodes;
 	verify->n_queues = verify->n_ranks * n_lanes;
 	verify->nodes = base_alloc(n_nodes, sizeof(*verify->nodes));
@@ -117,6 +119,7 @@ static void release(struct verify *verify)
 	base_free(verify->sent);
 }
 
+/* Sent to two peers, a chunk crosses the wire twice and counts twice. */
 static int check_sent(const struct verify *verify, struct sched_proof *proof)
 {
 	const struct sched_shape *shape = &verify->scheds[0]->shape;

@@ -48,6 +48,9 @@ struct verify_lane {
 /* No node, lane or value. */
 #define VERIFY_NONE UINT32_MAX
 
+/* Steps, and messages, of a pass at most: sums of both fit 32 bits. */
+#define VERIFY_MAX (UINT32_C(1) << 30)
+
 struct verify {
 	struct sched *const *scheds;
 	uint32_t n_ranks, n_slots, n_lanes, n_chunks;

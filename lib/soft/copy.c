@@ -76,23 +76,27 @@ void soft_copy_lines(void *to_, const void *from_, size_t bytes)
 {
 	unsigned char *to = to_;
 	const unsigned char *from = from_;
-	size_t n;
 
-	n = copy_head(to, from, bytes);
-	to += n;
-	from += n;
-	bytes -= n;
-	/* Words up to a line, then lines, then words. */
-	n = base_min_size(-(uintptr_t)to & (BASE_LINE - 1), bytes);
-	copy_words(to, from, n);
-	to += n;
-	from += n;
-	bytes -= n;
+	/* Small messages are whole lines, and must be quick. */
+	if (base_unlikely((uintptr_t)to & (BASE_LINE - 1))) {
+		size_t n = copy_head(to, from, bytes);
+
+		to += n;
+		from += n;
+		bytes -= n;
+		/* Words up to a line, then lines, then words. */
+		n = base_min_size(-(uintptr_t)to & (BASE_LINE - 1), bytes);
+		copy_words(to, from, n);
+		to += n;
+		from += n;
+		bytes -= n;
+	}
 	for (; bytes >= BASE_LINE; bytes -= BASE_LINE) {
 		memcpy(to, from, BASE_LINE - WORD);
 		store_last(to + BASE_LINE - WORD, from + BASE_LINE - WORD);
 		to += BASE_LINE;
 		from += BASE_LINE;
 	}
-	copy_words(to, from, bytes);
+	if (bytes)
+		copy_words(to, from, bytes);
 }

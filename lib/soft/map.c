@@ -1,9 +1,138 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Memory of a peer for load and store, outside of any request.
+ *
+ * Whoever holds such an address may be storing to it at any moment, and the
+ * peer may free its memory, or die, without asking.  So the address is never
+ * in the owner's mapping nor in the one that requests go through, which both
+ * can go at the peer's word: it is in a mapping of its own, a pin, that lasts
+ * until it is given back.  A program comes back to the same few buffers, so
+ * that pins stay for a while; those of keys that are no more go at once.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "soft/entry.h"
 #include "soft/peer.h"
 #include "soft/qp.h"
 
 #define MAP_WAIT_MS 2000
+/* Pins of a peer that nobody holds: buffers of a program that takes turns. */
+#define SOFT_IDLE_PINS 64
+
+struct soft_pin {
+	struct soft_pin *next; /* the one used last comes first */
+	/* The key that it was made for is good while *at is @word. */
+	const _Atomic uint64_t *at;
+	uint64_t word;
+	uint64_t addr, length;
+	char *start; /* where @addr is */
+	char *map;
+	size_t map_bytes;
+	unsigned int n_users;
+};
+
+static bool is_stale(const struct soft_pin *pin)
+{
+	return atomic_load_explicit(pin->at, memory_order_acquire) !=
+	       pin->word;
+}
+
+static void pin_free(struct soft_pin *pin)
+{
+	munmap(pin->map, pin->map_bytes);
+	base_free(pin);
+}
+
+/* Caller holds @peer->map_lock. */
+static void trim(struct soft_peer *peer)
+{
+	struct soft_pin **at = &peer->pins;
+	unsigned int n_idle = 0;
+
+	while (*at) {
+		struct soft_pin *pin = *at;
+
+		if (pin->n_users ||
+		    (!is_stale(pin) && ++n_idle <= SOFT_IDLE_PINS)) {
+			at = &pin->next;
+			continue;
+		}
+		*at = pin->next;
+		pin_free(pin);
+	}
+}
+
+void soft_pins_trim(struct soft_peer *peer)
+{
+	pthread_mutex_lock(&peer->map_lock);
+	trim(peer);
+	pthread_mutex_unlock(&peer->map_lock);
+}
+
+void soft_pins_free(struct soft_peer *peer)
+{
+	while (peer->pins) {
+		struct soft_pin *pin = peer->pins;
+
+		peer->pins = pin->next;
+		pin_free(pin);
+	}
+}
+
+/*
+ * A second mapping of the pages behind @view: mremap() of nothing to
+ * something, which it does for shared memory only.  NULL for private memory,
+ * or when there is none left.
+ */
+static struct soft_pin *pin_new(const struct soft_view *view)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t shift = (uintptr_t)view->base % page;
+	struct soft_pin *pin = base_alloc(1, sizeof(*pin));
+
+	if (!pin)
+		return NULL;
+	pin->map_bytes = base_round_up(shift + view->length, page);
+	pin->map = mremap(view->base - shift, 0, pin->map_bytes,
+			  MREMAP_MAYMOVE);
+	if (pin->map == MAP_FAILED) {
+		base_free(pin);
+		return NULL;
+	}
+	pin->at = view->at;
+	pin->word = view->word;
+	pin->addr = view->addr;
+	pin->length = view->length;
+	pin->start = pin->map + shift;
+	return pin;
+}
+
+/* Caller holds the queue pair's lock, so that @view stays good. */
+static void *pin_get(struct soft_peer *peer, const struct soft_view *view,
+		     uint64_t addr)
+{
+	struct soft_pin **at = &peer->pins;
+	struct soft_pin *pin;
+
+	pthread_mutex_lock(&peer->map_lock);
+	for (pin = peer->pins; pin; at = &pin->next, pin = pin->next)
+		if (pin->at == view->at && pin->word == view->word)
+			break;
+	if (pin)
+		*at = pin->next;
+	else
+		pin = pin_new(view);
+	if (pin) {
+		pin->next = peer->pins;
+		peer->pins = pin;
+		pin->n_users++;
+	}
+	trim(peer);
+	pthread_mutex_unlock(&peer->map_lock);
+	return pin ? pin->start + (addr - pin->addr) : NULL;
+}
 
 /* The address, or NULL; *region is what to wait for, if that would help. */
 static void *find(struct soft_qp *qp, uint32_t rkey, uint64_t addr,
@@ -23,7 +152,7 @@ static void *find(struct soft_qp *qp, uint32_t rkey, uint64_t addr,
 	at = addr - view->addr;
 	if (at > view->length || bytes > view->length - at)
 		return NULL;
-	return view->base + at;
+	return pin_get(qp->peer, view, addr);
 }
 
 void *soft_map(struct ibv_qp *ibqp, uint32_t rkey, uint64_t addr, size_t bytes)
@@ -58,4 +187,25 @@ void *soft_map(struct ibv_qp *ibqp, uint32_t rkey, uint64_t addr, size_t bytes)
 	at = find(qp, rkey, addr, bytes);
 	soft_unlock(qp->lock);
 	return at;
+}
+
+void soft_unmap(struct ibv_qp *ibqp, const void *mapped)
+{
+	struct soft_qp *qp = (struct soft_qp *)(void *)ibqp;
+	struct soft_peer *peer = qp->peer;
+	struct soft_pin *pin;
+
+	if (soft_is_foreign(qp->context) || !peer)
+		return;
+	pthread_mutex_lock(&peer->map_lock);
+	for (pin = peer->pins; pin; pin = pin->next) {
+		uintptr_t at = (uintptr_t)mapped - (uintptr_t)pin->start;
+
+		if (at > pin->length || !pin->n_users)
+			continue;
+		pin->n_users--;
+		break;
+	}
+	trim(peer);
+	pthread_mutex_unlock(&peer->map_lock);
 }

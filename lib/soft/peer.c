@@ -156,6 +156,7 @@ void soft_peer_died(struct soft_context *c, struct soft_peer *peer)
 
 static void peer_free(struct soft_peer *peer)
 {
+	soft_pins_free(peer);
 	if (peer->held) {
 		soft_held_put(peer->held);
 	} else {

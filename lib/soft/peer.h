@@ -32,6 +32,7 @@ struct soft_peer {
 	pthread_mutex_t map_lock;
 	pthread_cond_t map_cond; /* a mapping has come */
 	struct soft_mapping *mappings;
+	struct soft_pin *pins; /* map.c, under @map_lock */
 };
 
 /*
@@ -137,5 +138,9 @@ int soft_listen(const struct soft_address *address);
 int soft_control_start(struct soft_context *c);
 void soft_control_stop(struct soft_context *c);
 void soft_control_wake(struct soft_context *c);
+
+/* map.c: forget what was mapped for keys that are no more; forget all. */
+void soft_pins_trim(struct soft_peer *peer);
+void soft_pins_free(struct soft_peer *peer);
 
 #endif

@@ -87,10 +87,12 @@ struct verbs_table {
 	/*
 	 * An address at which this process can load and store the @bytes at
 	 * @addr of the region that @rkey names at @qp's peer, or NULL.  Valid
-	 * until the queue pair is destroyed or the peer deregisters the region.
+	 * until unmap(), which must come before @qp is destroyed, whatever the
+	 * peer does meanwhile: frees, deregisters, or dies.
 	 */
 	void *(*map)(struct ibv_qp *qp, uint32_t rkey, uint64_t addr,
 		     size_t bytes);
+	void (*unmap)(struct ibv_qp *qp, const void *mapped);
 };
 
 /*

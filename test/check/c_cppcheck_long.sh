@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # A second pair of eyes that does not compile.
 command -v cppcheck >/dev/null || { echo "no cppcheck"; exit 77; }
+# shellcheck disable=SC2046
 exec cppcheck -q -j 2 --std=c11 --language=c --error-exitcode=1 \
 	--enable=warning,portability,performance --inline-suppr \
 	--suppressions-list="$(dirname "$0")/cppcheck.allow" \
-	-Iinclude -Ilib -I. lib bench
+	-Iinclude -Ilib -I. $(find lib bench -name '*.c' | sort)

@@ -3,6 +3,8 @@
 # Every header compiles by itself, and twice; wreath.h also as strict C11 and
 # as C++, where it is all that a program needs.
 flags="-Iinclude -Ilib -I. -Wall -Wextra -Werror -fsyntax-only"
+# It is the .c file that chooses how much of the system it sees.
+all="-std=gnu11 -D_GNU_SOURCE"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 status=0
@@ -21,9 +23,10 @@ once() {
 for header in $(find include lib bench examples test -name '*.h' | sort); do
 	path=${header#include/}
 	path=${path#lib/}
-	once "${CC:-cc}" one.c "#include \"$path\"" -std=gnu11
-	once "${CC:-cc}" two.c "#include \"$path\"\n#include \"$path\"" \
-		-std=gnu11
+	# shellcheck disable=SC2086
+	once "${CC:-cc}" one.c "#include \"$path\"" $all
+	# shellcheck disable=SC2086
+	once "${CC:-cc}" two.c "#include \"$path\"\n#include \"$path\"" $all
 done
 once "${CC:-cc}" strict.c '#include <wreath.h>' -std=c11 -Wpedantic
 for compiler in g++ clang++; do

@@ -74,10 +74,13 @@ if command -v pkg-config >/dev/null; then
 		Cflags: -I$PWD/include
 		Libs: -L$BUILD -Wl,-rpath,$BUILD -lwreath
 	END
-	PKG_CONFIG_PATH=$made MAKEFLAGS='' "${MAKE:-make}" -s -C "$made" \
+	if PKG_CONFIG_PATH=$made MAKEFLAGS='' "${MAKE:-make}" -s -C "$made" \
 		CC="${CC:-cc}" CXX="${CXX:-c++}" \
-		LDFLAGS="${SAN:+-fsanitize=$SAN}" || fault "make fails"
-	programs=$made
-	all 2 "$WREATH" run -n 2
+		LDFLAGS="${SAN:+-fsanitize=$SAN}"; then
+		programs=$made
+		all 2 "$WREATH" run -n 2
+	else
+		fault "examples/Makefile fails"
+	fi
 fi
 exit $failed

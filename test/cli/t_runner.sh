@@ -6,7 +6,7 @@
 # line is read.
 set -u
 RESULTS=$(mktemp -d) || exit 1
-export RESULTS
+export RESULTS PATIENCE=4
 trap 'rm -rf "$RESULTS"; rm -f "/dev/shm/wreath-runner-$$"' EXIT
 failed=0
 

@@ -49,7 +49,7 @@ struct a_rank {
 	int rank;
 	struct boot *boot;
 	pthread_t thread;
-	int result;	 /* of boot_open(), or what the body returned */
+	int result;      /* of boot_open(), or what the body returned */
 	char text[1536]; /* wreath_error_text() of a failure */
 	int64_t join_ms, timeout_ms; /* may be changed before they run */
 	const char *config;
@@ -76,8 +76,8 @@ __attribute__((unused)) static int ms_since(uint64_t start_ns)
 	return (int)((base_now_ns() - start_ns) / 1000000);
 }
 
-static void ranks_init(struct ranks *ranks, int n,
-		       int (*body)(struct a_rank *rank))
+__attribute__((unused)) static void ranks_init(struct ranks *ranks, int n,
+					       int (*body)(struct a_rank *rank))
 {
 	int i;
 
@@ -116,7 +116,7 @@ static int rank_open(struct a_rank *rank)
 	return err;
 }
 
-static void *rank_run(void *arg)
+__attribute__((unused)) static void *rank_run(void *arg)
 {
 	struct a_rank *rank = arg;
 
@@ -149,8 +149,7 @@ __attribute__((unused)) static void all_were_good(const struct ranks *ranks)
 	for (i = 0; i < ranks->n; i++) {
 		if (ranks->rank[i].result)
 			print_error("rank %d: %d %s\n", i,
-				    ranks->rank[i].result,
-				    ranks->rank[i].text);
+				    ranks->rank[i].result, ranks->rank[i].text);
 		assert_int_equal(ranks->rank[i].result, 0);
 	}
 }
@@ -223,8 +222,7 @@ __attribute__((unused)) static int wait_rank(pid_t pid)
 
 	while (waitpid(pid, &status, 0) < 0)
 		assert_int_equal(errno, EINTR);
-	return WIFEXITED(status) ? WEXITSTATUS(status) :
-				   256 + WTERMSIG(status);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
 __attribute__((unused)) static int count_fds(void)

@@ -6,8 +6,10 @@
  *
  * It is as unkind as an execution may be: any lane that can run may run next;
  * slots are memory that is written again; a final chunk goes through a slot or
- * straight into the output, and then at any time between the two steps; in
- * place the input is the output.
+ * straight into the output, and then at any time between the two steps; raw
+ * input goes through a slot or is read where it is by the step that takes it;
+ * in place the input is the output; and a rank that is through with its steps
+ * uses its buffers for something else.
  */
 #ifndef SCHED_JUDGE_H
 #define SCHED_JUDGE_H
@@ -31,6 +33,7 @@ struct judge_queue {
 	struct judge_value slots[JUDGE_SLOTS];
 	struct judge_value *lands[JUDGE_SLOTS]; /* where, when not in a slot */
 	bool landed[JUDGE_SLOTS];
+	const struct judge_value *reads[JUDGE_SLOTS]; /* raw input, likewise */
 	uint64_t n_sent, n_taken;
 };
 
@@ -43,6 +46,9 @@ struct judge {
 	struct judge_value output[JUDGE_PASSES][JUDGE_RANKS][JUDGE_CHUNKS];
 	struct judge_queue queues[JUDGE_RANKS][JUDGE_RANKS][SCHED_LANES_MAX];
 	uint32_t done[JUDGE_RANKS][SCHED_LANES_MAX];
+	uint64_t folds[JUDGE_PASSES][JUDGE_CHUNKS]; /* of the first rank */
+	uint32_t n_through;
+	const char *wrong;
 };
 
 static inline uint64_t judge_mix(uint64_t x)
@@ -135,6 +141,8 @@ static inline struct judge_value judge_operand(struct judge *judge,
 	i = judge->kit->scheds[rank]->peers[step->recv + i];
 	queue = &judge->queues[i][rank][lane];
 	slot = (uint32_t)(queue->n_taken++ % judge->n_slots);
+	if (queue->reads[slot])
+		return *queue->reads[slot];
 	if (!queue->lands[slot])
 		return queue->slots[slot];
 	judge_land(queue, slot);
@@ -156,6 +164,11 @@ static inline void judge_send(struct judge *judge, uint32_t rank,
 		queue->slots[slot] = value;
 		queue->landed[slot] = false;
 		queue->lands[slot] = NULL;
+		queue->reads[slot] = NULL;
+		if (step->flags & SCHED_SEND_INPUT &&
+		    kit_below(&judge->random, 4))
+			queue->reads[slot] =
+				&judge->input[pass][rank][step->chunk];
 		if (step->flags & SCHED_SEND_FINAL &&
 		    kit_below(&judge->random, 4))
 			queue->lands[slot] = judge_output(judge, pass, peers[i],
@@ -209,30 +222,74 @@ static inline void judge_land_some(struct judge *judge)
 	}
 }
 
-/* What is wrong after the run, or NULL. */
-static inline const char *judge_result(struct judge *judge)
+/* The rank has run all its steps: look at its outputs, and scribble. */
+static inline void judge_through(struct judge *judge, uint32_t rank)
 {
-	uint32_t n_ranks = (uint32_t)judge->kit->n_ranks;
 	uint32_t n_chunks = judge->kit->scheds[0]->n_chunks;
+	bool is_first = !judge->n_through++;
 	uint32_t i, pass, chunk;
 
 	for (pass = 0; pass < JUDGE_PASSES; pass++) {
 		for (chunk = 0; chunk < n_chunks; chunk++) {
-			struct judge_value first =
-				*judge_output(judge, pass, 0, chunk);
+			struct judge_value *at =
+				judge_output(judge, pass, rank, chunk);
 			uint64_t sum = 0;
 
-			for (i = 0; i < n_ranks; i++) {
+			for (i = 0; i < (uint32_t)judge->kit->n_ranks; i++)
 				sum += judge_leaf(pass, i, chunk).sum;
-				if (judge_output(judge, pass, i, chunk)->fold !=
-				    first.fold)
-					return "ranks differ";
-			}
-			if (sum != first.sum)
-				return "a sum is wrong";
+			if (sum != at->sum)
+				judge->wrong = "a sum is wrong";
+			if (is_first)
+				judge->folds[pass][chunk] = at->fold;
+			else if (judge->folds[pass][chunk] != at->fold)
+				judge->wrong = "ranks differ";
+			at->sum = kit_random(&judge->random);
+			judge->input[pass][rank][chunk] = *at;
 		}
 	}
-	return NULL;
+}
+
+static inline bool judge_is_through(const struct judge *judge, uint32_t rank)
+{
+	const struct sched *sched = judge->kit->scheds[rank];
+	uint32_t i;
+
+	for (i = 0; i < sched->n_lanes; i++) {
+		if (judge->done[rank][i] !=
+		    sched->lanes[i].n_steps * JUDGE_PASSES)
+			return false;
+	}
+	return true;
+}
+
+/* A lane that can run, or n_ranks * n_lanes. */
+static inline uint32_t judge_choose(struct judge *judge)
+{
+	uint32_t n_lanes = judge->kit->scheds[0]->n_lanes;
+	uint32_t n = (uint32_t)judge->kit->n_ranks * n_lanes;
+	uint32_t start = kit_below(&judge->random, n);
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		uint32_t at = (start + i) % n;
+
+		if (judge_can_run(judge, at / n_lanes, at % n_lanes))
+			return at;
+	}
+	return n;
+}
+
+static inline void judge_init(struct judge *judge)
+{
+	uint32_t i, pass, chunk;
+
+	for (pass = 0; pass < JUDGE_PASSES; pass++) {
+		for (i = 0; i < (uint32_t)judge->kit->n_ranks; i++) {
+			for (chunk = 0; chunk < JUDGE_CHUNKS; chunk++)
+				judge->input[pass][i][chunk] =
+					judge_leaf(pass, i, chunk);
+		}
+	}
 }
 
 /*
@@ -245,7 +302,7 @@ static inline const char *judge_run(const struct kit *kit, uint32_t n_slots,
 	static struct judge judge;
 	uint32_t n_ranks = (uint32_t)kit->n_ranks;
 	uint32_t n_lanes = kit->scheds[0]->n_lanes;
-	uint32_t i, pass, chunk;
+	uint32_t i, at;
 
 	assert_true(n_ranks <= JUDGE_RANKS && n_slots <= JUDGE_SLOTS);
 	assert_true(kit->scheds[0]->n_chunks <= JUDGE_CHUNKS);
@@ -254,41 +311,22 @@ static inline const char *judge_run(const struct kit *kit, uint32_t n_slots,
 	judge.n_slots = n_slots;
 	judge.in_place = in_place;
 	judge.random = seed;
-	for (pass = 0; pass < JUDGE_PASSES; pass++) {
-		for (i = 0; i < n_ranks; i++) {
-			for (chunk = 0; chunk < JUDGE_CHUNKS; chunk++)
-				judge.input[pass][i][chunk] =
-					judge_leaf(pass, i, chunk);
-		}
-	}
-	for (;;) {
-		uint32_t n = n_ranks * n_lanes;
-		uint32_t start = kit_below(&judge.random, n);
-		/* Now and then one lane runs as far as it can. */
+	judge_init(&judge);
+	while ((at = judge_choose(&judge)) < n_ranks * n_lanes) {
+		uint32_t rank = at / n_lanes;
+		uint32_t lane = at % n_lanes;
+		/* Now and then a lane runs as far as it can. */
 		uint32_t burst = 1 + kit_below(&judge.random, 4) *
 					     kit_below(&judge.random, 3);
 
-		for (i = 0; i < n; i++) {
-			uint32_t at = (start + i) % n;
-
-			if (judge_can_run(&judge, at / n_lanes, at % n_lanes))
-				break;
-		}
-		if (i == n)
-			break;
-		start = (start + i) % n;
-		while (burst-- && judge_can_run(&judge, start / n_lanes,
-						start % n_lanes))
-			judge_step(&judge, start / n_lanes, start % n_lanes);
+		while (burst-- && judge_can_run(&judge, rank, lane))
+			judge_step(&judge, rank, lane);
+		if (judge_is_through(&judge, rank))
+			judge_through(&judge, rank);
 		judge_land_some(&judge);
 	}
-	for (i = 0; i < n_ranks * n_lanes; i++) {
-		const struct sched *sched = kit->scheds[i / n_lanes];
-
-		if (judge.done[i / n_lanes][i % n_lanes] !=
-		    sched->lanes[i % n_lanes].n_steps * JUDGE_PASSES)
-			return "a lane is stuck";
-	}
+	if (judge.n_through < n_ranks)
+		return "a lane is stuck";
 	for (i = 0; i < n_ranks * n_ranks * n_lanes; i++) {
 		const struct judge_queue *queue =
 			&judge.queues[i / n_lanes / n_ranks]
@@ -297,7 +335,7 @@ static inline const char *judge_run(const struct kit *kit, uint32_t n_slots,
 		if (queue->n_sent != queue->n_taken)
 			return "a message is left over";
 	}
-	return judge_result(&judge);
+	return judge.wrong;
 }
 
 #endif

@@ -18,6 +18,18 @@
 /* Steps and peers that a test may add to a schedule. */
 #define KIT_ROOM 16
 
+/* Under a sanitizer, where the long tests would take a minute. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define KIT_IS_SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define KIT_IS_SLOW 1
+#endif
+#endif
+#ifndef KIT_IS_SLOW
+#define KIT_IS_SLOW 0
+#endif
+
 struct kit {
 	int n_ranks;
 	struct sched *scheds[SCHED_RANKS_MAX];
@@ -80,11 +92,15 @@ static inline void kit_blank(struct kit *kit, int n_ranks, uint32_t n_lanes,
 			     uint32_t n_chunks)
 {
 	struct sched_lane lanes[SCHED_LANES_MAX] = {{0}};
+	struct sched_step no_step;
+	uint32_t no_peer;
 	struct sched blank = {
 		.shape = {SCHED_ALL_REDUCE, SCHED_ONESHOT, n_ranks, 1, 0},
 		.n_chunks = n_chunks,
 		.n_lanes = n_lanes,
 		.lanes = lanes,
+		.steps = &no_step,
+		.peers = &no_peer,
 	};
 
 	kit->n_ranks = n_ranks;

@@ -55,8 +55,8 @@ static int watch(struct a_rank *rank)
 	atomic_fetch_add(&seen->n_ready, 1);
 	if (!see_failure(rank))
 		return 1;
-	for (i = 0; i < 1000 && !atomic_load(
-			&seen->rank[rank->rank].n_calls); i++)
+	for (i = 0; i < 1000 && !atomic_load(&seen->rank[rank->rank].n_calls);
+	     i++)
 		ms_sleep(1);
 	return 0;
 }
@@ -102,8 +102,8 @@ static void a_failure_reaches_all_and_stays(void **state)
 			run_threads(&ranks, 0, numbers[n]);
 			all_were_good(&ranks);
 			for (i = 0; i < numbers[n]; i++) {
-				assert_int_equal(
-					seen->rank[i].failure.culprit, 0);
+				assert_int_equal(seen->rank[i].failure.culprit,
+						 0);
 				assert_int_equal(seen->rank[i].n_calls, 1);
 			}
 		}

@@ -125,8 +125,7 @@ static void a_missing_rank_is_named_at_the_deadline(void **state)
 		run_threads(&ranks, 0, 8);
 		snprintf(want, sizeof(want), "rank %d (host ", absent);
 		for (i = 0; i < 8; i++) {
-			assert_int_equal(ranks.rank[i].result,
-					 WREATH_ETIMEOUT);
+			assert_int_equal(ranks.rank[i].result, WREATH_ETIMEOUT);
 			if (i != absent)
 				assert_has(ranks.rank[i].text, want);
 		}

@@ -4,6 +4,8 @@
  * for every small number of ranks and for 64, as threads and as processes, and
  * count descriptors.
  */
+#include <sys/resource.h>
+
 #include "boot_ranks.h"
 
 static int knows_everybody(struct a_rank *rank)
@@ -119,6 +121,127 @@ static void descriptors_do_not_leak(void **state)
 	assert_true(count_fds_until(n_fds) <= n_fds);
 }
 
+static int gather_and_talk(struct a_rank *rank)
+{
+	int n = rank->ranks->n;
+	int value = rank->rank;
+	int all[MAX_RANKS];
+	int err = boot_all_gather(rank->boot, &value, sizeof(value), all);
+
+	if (!err)
+		err = boot_send(rank->boot, (rank->rank + 1) % n, &value,
+				sizeof(value));
+	if (!err)
+		err = boot_recv(rank->boot, (rank->rank + n - 1) % n, &value,
+				sizeof(value));
+	return err;
+}
+
+/* In a child: everything, with the @nth allocation failing; any result. */
+static void join_without_memory(uint64_t nth)
+{
+	static struct ranks ranks;
+	bool all_good = true;
+	int n_fds = count_fds();
+	int i;
+
+	ranks_init(&ranks, 3, gather_and_talk);
+	for (i = 0; i < 3; i++) {
+		ranks.rank[i].join_ms = 500;
+		ranks.rank[i].timeout_ms = 500;
+	}
+	base_alloc_fail_at(nth);
+	if (boot_root_start("lo", 1, &ranks.id))
+		exit(strstr(wreath_error_text(), "no memory") ? 10 : 3);
+	run_threads(&ranks, 0, 3);
+	base_alloc_fail_at(0);
+	for (i = 0; i < 3; i++)
+		all_good &= !ranks.rank[i].result;
+	/* A root whose ranks never came ends after its time. */
+	if (count_fds_until(n_fds) > n_fds)
+		exit(4);
+	exit(all_good ? 0 : 10);
+}
+
+static void every_failed_allocation_is_an_error(void **state)
+{
+	pid_t pids[24];
+	int batch, i;
+
+	(void)state;
+	/* Three ranks, a root and their frames: about 60 allocations. */
+	for (batch = 0; batch < 4; batch++) {
+		int n_good = 0;
+
+		for (i = 0; i < 24; i++) {
+			pids[i] = fork();
+			if (!pids[i]) {
+				alarm(20);
+				setenv("WREATH_JOIN_TIMEOUT", "1s", 1);
+				join_without_memory(
+					(uint64_t)(batch * 24 + i + 1));
+			}
+		}
+		for (i = 0; i < 24; i++) {
+			int status = wait_rank(pids[i]);
+
+			assert_true(status == 0 || status == 10);
+			n_good += !status;
+		}
+		/* Beyond the last one there is nothing left to fail. */
+		if (batch == 3)
+			assert_int_equal(n_good, 24);
+	}
+}
+
+/* In a child: a root and two ranks with @n_more descriptors; any result. */
+static void join_with_few_descriptors(int n_more)
+{
+	static struct ranks ranks;
+	struct rlimit limit;
+	int i;
+
+	ranks_init(&ranks, 2, gather_and_talk);
+	for (i = 0; i < 2; i++) {
+		ranks.rank[i].join_ms = 400;
+		ranks.rank[i].timeout_ms = 400;
+	}
+	limit.rlim_cur = limit.rlim_max = (rlim_t)(count_fds() - 3 + n_more);
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		_exit(2);
+	if (boot_root_start("lo", 1, &ranks.id))
+		_exit(wreath_error_text()[0] ? 10 : 3);
+	run_threads(&ranks, 0, 2);
+	for (i = 0; i < 2; i++) {
+		if (ranks.rank[i].result)
+			_exit(10);
+	}
+	_exit(0);
+}
+
+static void too_few_descriptors_are_an_error(void **state)
+{
+	pid_t pids[30];
+	int n_good = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 30; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			alarm(20);
+			join_with_few_descriptors(i);
+		}
+	}
+	for (i = 0; i < 30; i++) {
+		int status = wait_rank(pids[i]);
+
+		assert_true(status == 0 || status == 10);
+		n_good += !status;
+	}
+	assert_in_range(n_good, 5, 25);
+}
+
 static void arguments_out_of_range_are_named(void **state)
 {
 	static struct ranks ranks;
@@ -150,6 +273,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_join),
+		cmocka_unit_test(too_few_descriptors_are_an_error),
+		cmocka_unit_test(every_failed_allocation_is_an_error),
 		cmocka_unit_test(one_rank_needs_no_socket),
 		cmocka_unit_test(any_number_of_threads_join),
 		cmocka_unit_test(sixty_four_threads_join_in_a_second),

@@ -236,8 +236,7 @@ static void impossible_claims_are_refused(void **state)
 		/* No end of a string, and a terminal's escape. */
 		memset(join.host, 'x', sizeof(join.host));
 		join.host[0] = '\033';
-		assert_int_equal(say(&join, text, sizeof(text)),
-				 rows[i].error);
+		assert_int_equal(say(&join, text, sizeof(text)), rows[i].error);
 		assert_has(text, rows[i].text);
 		assert_null(strchr(text, '\033'));
 	}

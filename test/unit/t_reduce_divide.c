@@ -38,8 +38,8 @@ static void expect_quotients(enum wreath_type type, unsigned int divisor)
 
 		memcpy(&got, v + i * elem, elem);
 		want = is_signed ? (uint64_t)(signed_of(values[i], elem) /
-					      (int64_t)divisor) :
-				   unsigned_of(values[i], elem) / divisor;
+					      (int64_t)divisor)
+				 : unsigned_of(values[i], elem) / divisor;
 		if (got != unsigned_of(want, elem))
 			print_message("type %d: %llx by %u\n", type,
 				      (unsigned long long)values[i], divisor);
@@ -50,9 +50,12 @@ static void expect_quotients(enum wreath_type type, unsigned int divisor)
 static void integers_are_divided_toward_zero(void **state)
 {
 	static const unsigned int edges[] = {
-		2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 64, 100, 127, 128, 255, 256,
-		641, 65535, 65536, 65537, 6700417, 0x7fffffff, 0x80000000,
-		0x80000001, 0xfffffffe, 0xffffffff,
+		2,          3,          4,          5,          6,
+		7,          8,          9,          10,         16,
+		64,         100,        127,        128,        255,
+		256,        641,        65535,      65536,      65537,
+		6700417,    0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe,
+		0xffffffff,
 	};
 	uint64_t seed = test_seed();
 	int type;
@@ -73,9 +76,10 @@ static void integers_are_divided_toward_zero(void **state)
 		for (i = 0; i < base_countof(edges); i++)
 			expect_quotients(type, edges[i]);
 		for (i = 0; i < 10; i++)
-			expect_quotients(type, (unsigned int)(
-						       test_random(&seed) >>
-						       (32 + i)) | 2);
+			expect_quotients(
+				type,
+				(unsigned int)(test_random(&seed) >> (32 + i)) |
+					2);
 	}
 }
 

@@ -79,8 +79,8 @@ static void mark(unsigned char *room, unsigned char *at, size_t bytes)
 
 	memset(at - base_min_size(MARKED, (size_t)(at - room)), MARK,
 	       base_min_size(MARKED, (size_t)(at - room)));
-	memset(end, MARK, base_min_size(MARKED, (size_t)(room + ROOM_BYTES -
-							 end)));
+	memset(end, MARK,
+	       base_min_size(MARKED, (size_t)(room + ROOM_BYTES - end)));
 }
 
 static void run(const struct shape *s, const struct reduce_table *table,
@@ -108,9 +108,9 @@ static void run(const struct shape *s, const struct reduce_table *table,
 	}
 	/* The last sources are the first destinations. */
 	for (k = 0; k < s->n_dst; k++) {
-		unsigned char *room = k < s->in_place ?
-					      src_rooms[s->n_src - 1 - k] :
-					      dst_rooms[k];
+		unsigned char *room = k < s->in_place
+					      ? src_rooms[s->n_src - 1 - k]
+					      : dst_rooms[k];
 
 		dst[k] = put(room, bytes, s->place, seed);
 		if (k < s->in_place)
@@ -120,8 +120,8 @@ static void run(const struct shape *s, const struct reduce_table *table,
 	table->fn[s->type][s->op](&args);
 	for (k = 0; k < s->n_dst; k++) {
 		assert_memory_equal(dst[k], want, bytes);
-		expect_marks(k < s->in_place ? src_rooms[s->n_src - 1 - k] :
-					       dst_rooms[k],
+		expect_marks(k < s->in_place ? src_rooms[s->n_src - 1 - k]
+					     : dst_rooms[k],
 			     dst[k], bytes);
 	}
 	for (k = 0; k < s->n_src - s->in_place; k++)

@@ -139,13 +139,14 @@ static void the_middle_goes_to_the_even_neighbour(void **state)
 		const struct format *f = &formats[i];
 
 		for (code = 0; code < f->n_finite; code++) {
-			double middle = (value_of(f, code) +
-					 value_of(f, code + 1)) / 2;
+			double middle =
+				(value_of(f, code) + value_of(f, code + 1)) / 2;
 			float x = (float)middle;
-			unsigned int up = code + 1 < f->n_finite ?
-						  code + 1 : overflow_of(f);
+			unsigned int up = code + 1 < f->n_finite
+						  ? code + 1
+						  : overflow_of(f);
 
-			/* bfloat16 has middles beside the last denormals. */
+			/* Every middle is a float32. */
 			assert_true((double)x == middle);
 			expect_code(f, nextafterf(x, 0), code);
 			expect_code(f, x, code & 1 ? up : code);
@@ -194,9 +195,9 @@ static void random_numbers_go_to_the_nearest_code(void **state)
 		if (bits > 0x7f800000)
 			continue;
 		for (i = 0; i < base_countof(formats); i++)
-			expect_code(&formats[i], number_f32(bits),
-				    nearest(&formats[i],
-					    (double)number_f32(bits)));
+			expect_code(
+				&formats[i], number_f32(bits),
+				nearest(&formats[i], (double)number_f32(bits)));
 	}
 }
 
@@ -214,8 +215,9 @@ static void nan_is_canonical_from_every_payload(void **state)
 		for (i = 0; i < base_countof(formats); i++)
 			assert_int_equal(formats[i].close(number_f32(single)),
 					 formats[i].nan);
-		assert_int_equal(number_bits32(number_f32_close(
-					 number_f32(single))), 0x7fc00000);
+		assert_int_equal(
+			number_bits32(number_f32_close(number_f32(single))),
+			0x7fc00000);
 		bits |= UINT64_C(0x7ff0000000000001);
 		assert_true(number_bits64(number_f64_close(number_f64(bits))) ==
 			    UINT64_C(0x7ff8000000000000));

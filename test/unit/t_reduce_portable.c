@@ -145,8 +145,8 @@ static void floats_are_folded_in_order_and_divided_last(void **state)
 		in[1] = bits_of_float(y);
 		in[2] = bits_of_float(z);
 		got = fold(WREATH_FLOAT32, WREATH_AVG, in, 3, 3);
-		assert_true(got == bits_of_float((float)((float)(x + y) + z) /
-						 3.0f));
+		assert_true(got ==
+			    bits_of_float((float)((float)(x + y) + z) / 3.0f));
 		got = fold(WREATH_FLOAT32, WREATH_PROD, in, 3, 0);
 		assert_true(got == bits_of_float((float)(x * y) * z));
 		got = fold(WREATH_FLOAT32, WREATH_MIN, in, 3, 0);
@@ -171,14 +171,11 @@ static void narrow_floats_are_rounded_once(void **state)
 	assert_int_equal(fold(WREATH_FLOAT16, WREATH_SUM, f16, 3, 0), 0x6801);
 	assert_int_equal(fold(WREATH_FLOAT16, WREATH_SUM, f16_back, 3, 0),
 			 0x7bff);
-	assert_int_equal(fold(WREATH_BFLOAT16, WREATH_SUM, bf16, 3, 0),
-			 0x4381);
-	assert_int_equal(fold(WREATH_FLOAT8E4M3, WREATH_SUM, e4m3, 3, 0),
-			 0x59);
+	assert_int_equal(fold(WREATH_BFLOAT16, WREATH_SUM, bf16, 3, 0), 0x4381);
+	assert_int_equal(fold(WREATH_FLOAT8E4M3, WREATH_SUM, e4m3, 3, 0), 0x59);
 	assert_int_equal(fold(WREATH_FLOAT8E4M3, WREATH_SUM, e4m3_back, 3, 0),
 			 0x7e);
-	assert_int_equal(fold(WREATH_FLOAT8E5M2, WREATH_SUM, e5m2, 3, 0),
-			 0x49);
+	assert_int_equal(fold(WREATH_FLOAT8E5M2, WREATH_SUM, e5m2, 3, 0), 0x49);
 	assert_int_equal(fold(WREATH_FLOAT8E5M2, WREATH_SUM, e5m2_back, 3, 0),
 			 0x7b);
 	/* Divided in float32: (2048 + 1 + 1) / 2 is 1025. */

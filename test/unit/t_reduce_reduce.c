@@ -23,7 +23,7 @@ static void sizes_are_those_of_the_types(void **state)
 	for (type = 0; type < WREATH_N_TYPES; type++)
 		assert_int_equal(wreath_type_size(type), sizes[type]);
 	assert_int_equal(wreath_type_size(WREATH_N_TYPES), 0);
-	assert_int_equal(wreath_type_size((enum wreath_type)-1), 0);
+	assert_int_equal(wreath_type_size((enum wreath_type) - 1), 0);
 }
 
 static void every_type_and_operation_has_a_kernel(void **state)
@@ -44,10 +44,10 @@ static void every_type_and_operation_has_a_kernel(void **state)
 		assert_true(reduce_get(type, WREATH_AVG, false) ==
 			    reduce_get(type, WREATH_SUM, false));
 		assert_null(reduce_get(type, WREATH_N_OPS, false));
-		assert_null(reduce_get(type, (enum wreath_op)-1, true));
+		assert_null(reduce_get(type, (enum wreath_op) - 1, true));
 	}
 	assert_null(reduce_get(WREATH_N_TYPES, WREATH_SUM, false));
-	assert_null(reduce_get((enum wreath_type)-1, WREATH_SUM, true));
+	assert_null(reduce_get((enum wreath_type) - 1, WREATH_SUM, true));
 }
 
 /* @n_src sources to @n_dst destinations at the given offsets in memory. */
@@ -177,7 +177,7 @@ static void copies_are_exact_at_every_size_and_alignment(void **state)
 static void expect_same_in(unsigned int csr, enum wreath_type type, int op,
 			   struct reduce_args args)
 {
-	unsigned int was = _mm_getcsr(), after;
+	unsigned int was = _mm_getcsr(), before, after;
 	size_t bytes = args.count * wreath_type_size(type);
 	void *const in_want[1] = {want}, *const in_dst[1] = {dst[0]};
 	struct test_table tables[3];
@@ -189,10 +189,13 @@ static void expect_same_in(unsigned int csr, enum wreath_type type, int op,
 	for (t = 0; t < n; t++) {
 		memset(dst[0], 0, bytes);
 		_mm_setcsr((was & ~REDUCE_FP_CHANGED) | csr);
+		/* An emulator may not keep all of it. */
+		before = _mm_getcsr();
 		tables[t].table->fn[type][op](&args);
 		after = _mm_getcsr();
 		_mm_setcsr(was);
-		assert_int_equal(after & REDUCE_FP_CHANGED, csr);
+		assert_int_equal(after & REDUCE_FP_CHANGED,
+				 before & REDUCE_FP_CHANGED);
 		assert_memory_equal(dst[0], want, bytes);
 	}
 }

@@ -14,10 +14,12 @@ static void one_rank_or_none_is_oneshot(void **state)
 
 	(void)state;
 	for (bytes = 1; bytes; bytes *= 2) {
-		assert_int_equal(sched_choose(SCHED_ALL_REDUCE, 1, bytes, false),
-				 SCHED_ONESHOT);
-		assert_int_equal(sched_choose(SCHED_ALL_REDUCE, 0, bytes, true),
-				 SCHED_ONESHOT);
+		assert_int_equal(
+			sched_choose(SCHED_ALL_REDUCE, 1, bytes, false),
+			SCHED_ONESHOT);
+		assert_int_equal(
+			sched_choose(SCHED_ALL_REDUCE, 0, bytes, true),
+			SCHED_ONESHOT);
 	}
 }
 
@@ -27,7 +29,7 @@ static void small_is_oneshot_and_large_is_not(void **state)
 	int n;
 
 	(void)state;
-	for (n = 2; n <= SCHED_RANKS_MAX; n++) {
+	for (n = 2; n <= SCHED_DIRECT_RANKS_MAX; n++) {
 		int crowded;
 
 		for (crowded = 0; crowded < 2; crowded++) {
@@ -76,13 +78,32 @@ static void a_crowd_never_runs_a_ring(void **state)
 	int n;
 
 	(void)state;
-	for (n = 2; n <= SCHED_RANKS_MAX; n++) {
+	for (n = 2; n <= SCHED_DIRECT_RANKS_MAX; n++) {
 		size_t bytes;
 
 		for (bytes = 1; bytes; bytes *= 2)
 			assert_int_not_equal(sched_choose(SCHED_ALL_REDUCE, n,
 							  bytes, true),
 					     SCHED_RING);
+	}
+}
+
+static void more_ranks_than_a_fold_takes_run_a_ring(void **state)
+{
+	int n;
+
+	(void)state;
+	for (n = SCHED_DIRECT_RANKS_MAX + 1; n <= SCHED_RANKS_MAX; n++) {
+		size_t bytes;
+
+		for (bytes = 1; bytes; bytes *= 2) {
+			assert_int_equal(
+				sched_choose(SCHED_ALL_REDUCE, n, bytes, true),
+				SCHED_RING);
+			assert_int_equal(
+				sched_choose(SCHED_ALL_REDUCE, n, bytes, false),
+				SCHED_RING);
+		}
 	}
 }
 
@@ -93,6 +114,7 @@ int main(void)
 		cmocka_unit_test(small_is_oneshot_and_large_is_not),
 		cmocka_unit_test(a_larger_message_never_goes_back),
 		cmocka_unit_test(a_crowd_never_runs_a_ring),
+		cmocka_unit_test(more_ranks_than_a_fold_takes_run_a_ring),
 	};
 
 	alarm(60);

@@ -119,6 +119,33 @@ static void twoshot_takes_results_in_the_order_they_are_sent(void **state)
 	kit_release(&kit);
 }
 
+/* Shares go out raw, results final: with both in place no slot is needed. */
+static void twoshot_moves_nothing_but_raw_input_and_results(void **state)
+{
+	struct kit kit;
+	uint32_t i;
+	int rank;
+
+	(void)state;
+	kit_make(&kit, SCHED_TWOSHOT, 4, 2);
+	for (rank = 0; rank < 4; rank++) {
+		for (i = 0; i < kit.scheds[rank]->n_steps; i++) {
+			const struct sched_step *step =
+				&kit.scheds[rank]->steps[i];
+
+			if (step->n_send)
+				assert_true(step->flags &
+					    (SCHED_SEND_INPUT |
+					     SCHED_SEND_FINAL));
+			if (step->n_recv)
+				assert_true(step->flags &
+					    (SCHED_RECV_INPUT |
+					     SCHED_RECV_FINAL));
+		}
+	}
+	kit_release(&kit);
+}
+
 static void direct_chunks_of_a_channel_are_neighbours(void **state)
 {
 	struct kit kit;
@@ -168,6 +195,8 @@ int main(void)
 		cmocka_unit_test(direct_spreads_each_round_over_all_peers),
 		cmocka_unit_test(
 			twoshot_takes_results_in_the_order_they_are_sent),
+		cmocka_unit_test(
+			twoshot_moves_nothing_but_raw_input_and_results),
 		cmocka_unit_test(direct_chunks_of_a_channel_are_neighbours),
 		cmocka_unit_test(direct_reduces_every_chunk_once_in_any_order),
 	};

@@ -97,9 +97,11 @@ static void flags_that_contradict_a_step_are_refused(void **state)
 	(void)state;
 	build(&kit);
 	step = kit_step(&kit, 1, 1, 0);
-	step->flags |= 8;
-	kit_refused(&kit, 2, true, "flags 0x9");
+	step->flags |= 32;
+	kit_refused(&kit, 2, true, "flags 0x21");
 	step->flags = SCHED_STORE | SCHED_RECV_FINAL;
+	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
+	step->local = SCHED_NONE;
 	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
 	step->flags = SCHED_STORE | SCHED_SEND_FINAL;
 	kit_refused(&kit, 2, true, "final chunk to nobody");
@@ -115,8 +117,39 @@ static void flags_that_contradict_a_step_are_refused(void **state)
 	kit_release(&kit);
 
 	kit_make(&kit, SCHED_RING, 3, 1);
-	kit_step(&kit, 1, 0, 3)->flags = SCHED_RECV_FINAL | SCHED_SEND_FINAL;
+	step = kit_step(&kit, 1, 0, 3);
+	step->flags = SCHED_RECV_FINAL | SCHED_SEND_FINAL;
 	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
+	step->flags |= SCHED_STORE;
+	step->local = SCHED_OUTPUT;
+	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
+	kit_release(&kit);
+}
+
+static void raw_input_that_is_none_is_refused(void **state)
+{
+	struct sched_step *step;
+	struct kit kit;
+
+	(void)state;
+	kit_make(&kit, SCHED_TWOSHOT, 3, 1);
+	step = kit_step(&kit, 1, 0, 0);
+	step->flags |= SCHED_SEND_FINAL;
+	kit_refused(&kit, 2, true, "both as raw input and as final");
+	step->flags = SCHED_SEND_INPUT;
+	step->local = SCHED_OUTPUT;
+	kit_refused(&kit, 2, true, "it is to send raw input and sends "
+				   "something else");
+	step->local = SCHED_INPUT;
+	step->n_send = 0;
+	kit_refused(&kit, 2, true, "it is to send raw input");
+	step->n_send = 1;
+	step->flags |= SCHED_RECV_INPUT;
+	kit_refused(&kit, 2, true, "it is to take raw input from nobody");
+	step->flags = SCHED_SEND_INPUT;
+	step = kit_step(&kit, 1, 1, 0);
+	step->flags = SCHED_STORE | SCHED_RECV_INPUT | SCHED_SEND_INPUT;
+	kit_refused(&kit, 2, true, "it is to send raw input");
 	kit_release(&kit);
 }
 
@@ -204,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_is_none_is_refused),
 		cmocka_unit_test(a_chunk_or_lane_out_of_range_is_refused),
 		cmocka_unit_test(flags_that_contradict_a_step_are_refused),
+		cmocka_unit_test(raw_input_that_is_none_is_refused),
 		cmocka_unit_test(
 			lanes_that_do_not_share_out_the_steps_are_refused),
 		cmocka_unit_test(

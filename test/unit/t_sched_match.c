@@ -152,6 +152,24 @@ static void final_at_one_end_only_is_refused(void **state)
 	assert_true(refuse_each(flip_final, 4) > 50);
 }
 
+static bool flip_input(struct kit *kit, struct sched *sched, uint32_t lane,
+		       uint32_t at)
+{
+	struct sched_step *step = &sched->steps[sched->lanes[lane].step + at];
+
+	(void)kit;
+	if (!step->n_send)
+		return false;
+	step->flags ^= SCHED_SEND_INPUT;
+	return true;
+}
+
+static void raw_input_at_one_end_only_is_refused(void **state)
+{
+	(void)state;
+	assert_true(refuse_each(flip_input, 4) > 50);
+}
+
 static void a_message_left_over_is_refused(void **state)
 {
 	struct kit kit, made;
@@ -194,6 +212,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_chunk_is_refused),
 		cmocka_unit_test(another_lane_is_refused),
 		cmocka_unit_test(final_at_one_end_only_is_refused),
+		cmocka_unit_test(raw_input_at_one_end_only_is_refused),
 		cmocka_unit_test(a_message_left_over_is_refused),
 		cmocka_unit_test(two_senders_of_one_queue_are_refused),
 	};

@@ -191,6 +191,157 @@ static void an_output_overwritten_while_it_is_read_is_refused(void **state)
 	kit_release(&kit);
 }
 
+/*
+ * Rank 2 sends rank 0 a guess, and its part to rank 1, which adds its own and
+ * then rank 0's, and tells both.  Rank 0 stores the guess as soon as its own
+ * input is sent: that is early enough unless rank 1 reads it where it is.
+ */
+static void an_input_overwritten_while_a_peer_reads_it_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	kit_blank(&kit, 3, 3, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0);
+	kit_add(&kit, 2, 0, 0, -1, SCHED_INPUT, 0, 2);
+	kit_add(&kit, 2, 0, 0, -1, SCHED_INPUT, 1, 0);
+	kit_add(&kit, 1, 0, 0, 2, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 1, 0, 0, 0, SCHED_OUTPUT, 0, 1)->flags = SCHED_STORE;
+	kit_add(&kit, 1, 0, 0, -1, SCHED_OUTPUT, 2, 1);
+	kit_add(&kit, 0, 1, 0, 1, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 2, 1, 0, 1, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 0, 2, 0, 2, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	run_after(&kit, 0, 2, 0, 0, 0);
+	run_after(&kit, 0, 1, 0, 2, 0);
+	kit_proved(&kit, 2, true);
+	assert_false(can_go_wrong(&kit, true));
+	kit_step(&kit, 0, 0, 0)->flags |= SCHED_SEND_INPUT;
+	kit_step(&kit, 1, 0, 1)->flags |= SCHED_RECV_INPUT;
+	kit_proved(&kit, 2, false);
+	assert_false(can_go_wrong(&kit, false));
+	kit_refused(&kit, 2, true,
+		    "rank 0 lane 2 step 0: may overwrite input chunk 0, which "
+		    "rank 1 lane 0 step 1 reads in place");
+	assert_true(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
+/* Rank 1's guess comes from the step before the one that reads. */
+static void an_input_overwritten_just_before_it_is_read_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	kit_blank(&kit, 2, 3, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0)->flags =
+		SCHED_SEND_INPUT;
+	kit_add(&kit, 1, 0, 0, -1, SCHED_INPUT, 0, 2);
+	kit_add(&kit, 1, 0, 0, 0, SCHED_INPUT, 0, 1)->flags =
+		SCHED_RECV_INPUT | SCHED_STORE;
+	kit_add(&kit, 0, 2, 0, 1, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 0, 1, 0, 1, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	run_after(&kit, 0, 2, 0, 0, 0);
+	run_after(&kit, 0, 1, 0, 2, 0);
+	kit_refused(&kit, 2, true,
+		    "rank 0 lane 2 step 0: may overwrite input chunk 0, which "
+		    "rank 1 lane 0 step 1 reads in place");
+	assert_true(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
+/*
+ * Rank 2's guess is final, and sent when rank 0 has sent its input: rank 0
+ * takes it when rank 1 has read, but it may have landed long before.
+ */
+static void a_final_chunk_over_an_input_being_read_is_refused(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	kit_blank(&kit, 3, 3, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0)->flags =
+		SCHED_SEND_INPUT;
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 2, 0);
+	kit_add(&kit, 2, 0, 0, 0, SCHED_INPUT, 0, 2)->flags =
+		SCHED_SEND_FINAL;
+	kit_add(&kit, 2, 0, 0, -1, SCHED_INPUT, 1, 0);
+	kit_add(&kit, 1, 0, 0, 2, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	kit_add(&kit, 1, 0, 0, 0, SCHED_OUTPUT, 0, 1)->flags =
+		SCHED_RECV_INPUT | SCHED_STORE;
+	kit_add(&kit, 1, 0, 0, -1, SCHED_OUTPUT, 2, 1);
+	kit_add(&kit, 2, 1, 0, 1, SCHED_NONE, 0, 1)->flags = SCHED_STORE;
+	kit_add(&kit, 0, 1, 0, 1, SCHED_NONE, -1, 0);
+	kit_add(&kit, 0, 2, 0, 2, SCHED_NONE, -1, 0)->flags =
+		SCHED_STORE | SCHED_RECV_FINAL;
+	kit_add(&kit, 0, 1, 0, 2, SCHED_NONE, -1, 0)->flags = SCHED_STORE;
+	run_after(&kit, 0, 2, 0, 1, 0);
+	run_after(&kit, 0, 1, 1, 2, 0);
+	kit_refused(&kit, 2, true,
+		    "rank 0 lane 2 step 0: may overwrite input chunk 0, which "
+		    "rank 1 lane 0 step 1 reads in place");
+	assert_true(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
+/* In a oneshot nothing tells the sender that its input has been read. */
+static void an_input_read_after_its_owner_has_left_is_refused(void **state)
+{
+	struct kit kit;
+	int rank;
+
+	(void)state;
+	kit_make(&kit, SCHED_ONESHOT, 3, 1);
+	for (rank = 0; rank < 3; rank++) {
+		kit_step(&kit, rank, 0, 0)->flags |= SCHED_SEND_INPUT;
+		kit_step(&kit, rank, 1, 0)->flags |= SCHED_RECV_INPUT;
+	}
+	kit_refused(&kit, 2, false,
+		    "rank 0 lane 1 step 0: may read the input of rank 1 in "
+		    "place, and no step of that rank is certain to come after "
+		    "it");
+	assert_true(can_go_wrong(&kit, false));
+	kit_release(&kit);
+}
+
+/* Rank 2 tells rank 0 that rank 1 has read: who tells does not matter. */
+static void an_answer_by_way_of_another_rank_is_proved(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	kit_blank(&kit, 3, 2, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0)->flags =
+		SCHED_SEND_INPUT;
+	kit_add(&kit, 1, 0, 0, 0, SCHED_INPUT, 2, 0)->flags = SCHED_RECV_INPUT;
+	kit_add(&kit, 2, 0, 0, 1, SCHED_INPUT, 0, 1)->flags =
+		SCHED_STORE | SCHED_SEND_FINAL;
+	kit_add(&kit, 0, 1, 0, 2, SCHED_NONE, 1, 1)->flags =
+		SCHED_STORE | SCHED_SEND_FINAL | SCHED_RECV_FINAL;
+	kit_add(&kit, 1, 1, 0, 0, SCHED_NONE, -1, 0)->flags =
+		SCHED_STORE | SCHED_RECV_FINAL;
+	kit_proved(&kit, 2, false);
+	kit_proved(&kit, 2, true);
+	assert_false(can_go_wrong(&kit, false));
+	assert_false(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
+/* The result may be written over the input by the very step that read it. */
+static void a_final_chunk_written_by_the_reader_is_proved(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	kit_make(&kit, SCHED_RING, 2, 1);
+	kit_step(&kit, 0, 0, 0)->flags |= SCHED_SEND_INPUT;
+	kit_step(&kit, 1, 0, 0)->flags |= SCHED_SEND_INPUT;
+	kit_step(&kit, 0, 0, 1)->flags |= SCHED_RECV_INPUT;
+	kit_step(&kit, 1, 0, 1)->flags |= SCHED_RECV_INPUT;
+	kit_proved(&kit, 2, true);
+	assert_false(can_go_wrong(&kit, true));
+	kit_release(&kit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +357,16 @@ int main(void)
 			an_output_read_while_it_may_be_stored_is_refused),
 		cmocka_unit_test(
 			an_output_overwritten_while_it_is_read_is_refused),
+		cmocka_unit_test(
+			an_input_overwritten_while_a_peer_reads_it_is_refused),
+		cmocka_unit_test(
+			an_input_overwritten_just_before_it_is_read_is_refused),
+		cmocka_unit_test(
+			a_final_chunk_over_an_input_being_read_is_refused),
+		cmocka_unit_test(
+			an_input_read_after_its_owner_has_left_is_refused),
+		cmocka_unit_test(an_answer_by_way_of_another_rank_is_proved),
+		cmocka_unit_test(a_final_chunk_written_by_the_reader_is_proved),
 	};
 
 	alarm(60);

@@ -62,35 +62,30 @@ static void a_shape_out_of_range_is_refused_by_the_field_name(void **state)
 	}
 }
 
+static void check_alike(const struct sched *a, const struct sched *b)
+{
+	uint32_t i;
+
+	assert_in_range(a->n_lanes, 1, SCHED_LANES_MAX);
+	assert_int_equal(a->n_lanes, b->n_lanes);
+	assert_int_equal(a->n_chunks, b->n_chunks);
+	for (i = 0; i < a->n_lanes; i++)
+		assert_int_equal(a->lanes[i].channel, b->lanes[i].channel);
+}
+
 static void ranks_agree_about_lanes_and_chunks(void **state)
 {
 	struct kit kit;
 	int algo, n, k, rank;
-	uint32_t i;
 
 	(void)state;
 	for (algo = 0; algo < SCHED_N_ALGOS; algo++) {
 		for (n = 1; n <= 9; n++) {
 			for (k = 1; k <= SCHED_CHANNELS_MAX; k++) {
-				const struct sched *first;
-
 				kit_make(&kit, (enum sched_algo)algo, n, k);
-				first = kit.scheds[0];
-				assert_in_range(first->n_lanes, 1,
-						SCHED_LANES_MAX);
-				for (rank = 1; rank < n; rank++) {
-					const struct sched *sched =
-						kit.scheds[rank];
-
-					assert_int_equal(sched->n_lanes,
-							 first->n_lanes);
-					assert_int_equal(sched->n_chunks,
-							 first->n_chunks);
-					for (i = 0; i < sched->n_lanes; i++)
-						assert_int_equal(
-							sched->lanes[i].channel,
-							first->lanes[i].channel);
-				}
+				for (rank = 0; rank < n; rank++)
+					check_alike(kit.scheds[rank],
+						    kit.scheds[0]);
 				kit_release(&kit);
 			}
 		}

@@ -67,6 +67,27 @@ static void lists_fold_in_the_order_shown(void **state)
 	       "   chunk 0, after lane 0 step 0\n");
 }
 
+static void raw_input_and_finals_are_shown_at_both_ends(void **state)
+{
+	(void)state;
+	expect(make(SCHED_TWOSHOT, 3, 1, 1),
+	       "collective  all_reduce\n"
+	       "algorithm   twoshot\n"
+	       "rank        1 of 3\n"
+	       "channels    1\n"
+	       "chunks      3 a pass\n"
+	       "lane 0      channel 0, steps 2\n"
+	       "lane 1      channel 0, steps 1\n"
+	       "lane 2      channel 0, steps 2\n"
+	       "\n"
+	       "lane 0 step 0: input -> send input 2 in lane 1   chunk 2\n"
+	       "lane 0 step 1: input -> send input 0 in lane 1   chunk 0\n"
+	       "lane 1 step 0: recv input 0 + input + recv input 2"
+	       " -> store, send final 2 0 in lane 2   chunk 1\n"
+	       "lane 2 step 0: recv final 0 -> store             chunk 0\n"
+	       "lane 2 step 1: recv final 2 -> store             chunk 2\n");
+}
+
 static void one_rank_only_stores(void **state)
 {
 	(void)state;
@@ -91,7 +112,8 @@ static void a_stored_chunk_is_shown_as_output(void **state)
 	(void)state;
 	sched->steps[1].local = SCHED_OUTPUT;
 	sched_print(sched, out, sizeof(out));
-	assert_non_null(strstr(out, "lane 0 step 1: recv 2 + output -> send 1"));
+	assert_non_null(
+		strstr(out, "lane 0 step 1: recv 2 + output -> send 1"));
 	sched_free(sched);
 }
 
@@ -119,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_ring_reads_as_it_runs),
 		cmocka_unit_test(lists_fold_in_the_order_shown),
+		cmocka_unit_test(raw_input_and_finals_are_shown_at_both_ends),
 		cmocka_unit_test(one_rank_only_stores),
 		cmocka_unit_test(a_stored_chunk_is_shown_as_output),
 		cmocka_unit_test(any_buffer_holds_the_beginning_and_ends_it),

@@ -32,48 +32,52 @@ static void a_contribution_twice_is_refused(void **state)
 	kit_release(&kit);
 }
 
-/* Doubled ten times, a chunk has 2^10 contributions; 40 times, too many. */
+/* Doubled nine times, a chunk has 512 contributions; 39 times, too many. */
 static void any_number_of_contributions_is_counted(void **state)
 {
-	struct kit kit;
+	static const struct {
+		uint32_t n_steps;
+		const char *text;
+	} rows[] = {
+		{3, "with the contribution of rank 0 2 times"},
+		{4, "with 8 contributions of 2 ranks"},
+		{10, "with 512 contributions of 2 ranks"},
+		{40, "with 4294967295 contributions of 2 ranks"},
+	};
+	struct sched_shape shape = {SCHED_ALL_REDUCE, SCHED_TWOSHOT, 32, 1, 0};
+	struct kit kit = {.n_ranks = 2};
+	size_t row;
 	uint32_t i;
-	int n;
+	int rank;
 
 	(void)state;
-	for (n = 10; n <= 40; n += 30) {
-		struct sched *sched;
-		struct sched_shape shape = {SCHED_ALL_REDUCE, SCHED_TWOSHOT, 32,
-					    1, 0};
-		int rank;
-
-		/* Borrowed for their size; each is written anew. */
-		kit.n_ranks = 2;
+	for (row = 0; row < base_countof(rows); row++) {
 		for (rank = 0; rank < 2; rank++) {
+			struct sched *sched;
+
+			/* Made for its size, and written anew. */
 			assert_int_equal(sched_make(&shape, rank, &sched), 0);
 			kit.scheds[rank] = sched;
 			sched->shape.n_ranks = 2;
 			sched->n_chunks = 1;
 			sched->n_lanes = 1;
-			sched->n_steps = (uint32_t)n;
-			sched->lanes[0].n_steps = (uint32_t)n;
+			sched->n_steps = rows[row].n_steps;
+			sched->lanes[0].n_steps = sched->n_steps;
+			for (i = 0; i < sched->n_steps; i++)
+				sched->steps[i] = (struct sched_step){
+					.local = i ? SCHED_OUTPUT : SCHED_INPUT,
+					.flags = SCHED_STORE,
+					.n_recv = i > 0,
+					.n_send = i + 1 < sched->n_steps,
+					.after_lane = -1,
+					.after_step = -1,
+				};
 			sched->peers[0] = (uint32_t)(1 - rank);
-			for (i = 0; i < sched->n_steps; i++) {
-				struct sched_step *step = &sched->steps[i];
-
-				memset(step, 0, sizeof(*step));
-				step->n_recv = i > 0;
-				step->n_send = i + 1 < sched->n_steps;
-				step->after_lane = -1;
-				step->after_step = -1;
-				step->local =
-					i ? SCHED_OUTPUT : SCHED_INPUT;
-				step->flags = SCHED_STORE;
-			}
 		}
-		kit_refused(&kit, 2, false,
-			    n == 10 ? "with 512 contributions of 2 ranks"
-				    : "with 4294967295 contributions of 2");
-		kit_release(&kit);
+		/* Each adds what the other has to what it has itself. */
+		kit_refused(&kit, 2, false, rows[row].text);
+		sched_free(kit.scheds[0]);
+		sched_free(kit.scheds[1]);
 	}
 }
 
@@ -132,6 +136,38 @@ static void another_order_on_one_rank_is_refused(void **state)
 	kit_refused(&kit, 2, true,
 		    "rank 1 lane 1 step 0: stores chunk 0 folded in another "
 		    "order than on rank 0");
+	kit_release(&kit);
+}
+
+static void any_other_order_is_refused(void **state)
+{
+	uint64_t seed = kit_seed();
+	struct kit kit;
+	int i;
+
+	(void)state;
+	kit_make(&kit, SCHED_ONESHOT, 7, 1);
+	for (i = 0; i < 2000; i++) {
+		uint32_t order[6] = {0, 1, 2, 4, 5, 6};
+		struct sched_step *step = kit_step(&kit, 3, 1, 0);
+		uint32_t *peers = &kit.scheds[3]->peers[step->recv];
+		bool same = true;
+		uint32_t at;
+
+		for (at = 0; at < 6; at++) {
+			uint32_t other = kit_below(&seed, 6);
+			uint32_t peer = peers[at];
+
+			peers[at] = peers[other];
+			peers[other] = peer;
+		}
+		for (at = 0; at < 6; at++)
+			same &= peers[at] == order[at];
+		if (same)
+			kit_proved(&kit, 2, true);
+		else
+			kit_refused(&kit, 2, true, "folded in another order");
+	}
 	kit_release(&kit);
 }
 
@@ -213,6 +249,7 @@ int main(void)
 		cmocka_unit_test(a_missing_contribution_is_refused),
 		cmocka_unit_test(a_chunk_that_is_not_stored_is_refused),
 		cmocka_unit_test(another_order_on_one_rank_is_refused),
+		cmocka_unit_test(any_other_order_is_refused),
 		cmocka_unit_test(another_grouping_on_one_rank_is_refused),
 		cmocka_unit_test(an_output_read_before_it_is_stored_is_refused),
 		cmocka_unit_test(a_partial_sum_in_the_output_is_proved),

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Goal: `wreath info` shows the devices and every setting with its source, and
+# never a secret.
+# Method: the soft device in both personalities; variables set, unset, wrong.
+# shellcheck source=test/cli/expect.sh
+. "$(dirname "$0")/expect.sh"
+
+export WREATH_SOFT=roce:1,ib:1
+expect 0 "$wreath" info
+shows out '^wreath [0-9.]+ on .*, [0-9]+ cores, [a-z0-9]+ kernels$'
+shows out '^  libibverbs: none|\(libibverbs\)'
+shows out '^  soft0 \(soft\)'
+shows out '^    port 1: active, Ethernet, .*MTU [0-9]+'
+shows out '^    port 1: active, InfiniBand, .*LID [0-9]+'
+shows out '^      GID 0: [0-9a-f:]+, RoCE v2$'
+shows out '^      GID 0: [0-9a-f:]+, IB$'
+shows out '^  WREATH_TIMEOUT +30s +\(default\) '
+shows out '^  WREATH_SOFT +roce:1,ib:1 +\(environment\) '
+# Every variable of the table, and nothing else.
+names=$(grep -o '{"WREATH_[A-Z_]*"' lib/base/env.c 2>/dev/null |
+	tr -dc 'A-Z_\n' | sort)
+shown=$(sed -n 's/^  \(WREATH_[A-Z_]*\) .*/\1/p' "$dir/out" | sort)
+[ -z "$names" ] || [ "$names" = "$shown" ] ||
+	complain "the settings are not the table's"
+
+expect 0 "$wreath" info --json
+json "$dir/out" '[s["source"] for s in x["sources"]] ==
+	["libibverbs", "soft"]'
+json "$dir/out" '{p["link_layer"] for d in x["sources"][1]["devices"]
+	for p in d["ports"]} == {"Ethernet", "InfiniBand"}'
+json "$dir/out" '{s["name"]: (s["value"], s["source"])
+	for s in x["settings"]}["WREATH_SOFT"] ==
+	("roce:1,ib:1", "environment")'
+json "$dir/out" 'all(s["help"] for s in x["settings"])'
+
+WREATH_COMM_ID=$(printf 'ab%.0s' {1..128})
+export WREATH_COMM_ID
+expect 0 "$wreath" info
+hides out abababab
+shows out '^  WREATH_COMM_ID +\(hidden\) +\(environment\)'
+expect 0 "$wreath" info --json
+hides out abababab
+unset WREATH_COMM_ID
+
+WREATH_SOFT=off expect 0 "$wreath" info
+shows out '^  soft: none: .'
+WREATH_TIMEOUT=yesterday expect 1 "$wreath" info
+shows err "WREATH_TIMEOUT='yesterday'"
+exit "$failed"
