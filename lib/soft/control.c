@@ -20,6 +20,8 @@
 /* How often what waits is tried again: the least RNR timer is 10 us, and a
  * polling application tries by itself. */
 #define TICK_MS 1
+/* When there was no memory for all descriptors. */
+#define RETRY_MS 100
 #define MAX_GUESTS 8192u
 
 int soft_listen(const struct soft_address *address)
@@ -130,10 +132,7 @@ static void trim(struct soft_context *c, uint64_t id)
 
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next) {
-		if (peer->id != id)
-			continue;
-		soft_pins_trim(peer);
-		if (!peer->held)
+		if (peer->id == id && !peer->held)
 			soft_mappings_trim(c, peer);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -210,13 +209,13 @@ static void fire_all(struct soft_context *c)
 
 /*
  * The descriptors to wait for: ours, guests' and peers'.  Grows as needed;
- * when it cannot, those at the end wait for better times, but never our own,
- * which are first.
+ * when it cannot, those at the end wait for better times, but never ours.
  */
 struct watch {
+	struct pollfd few[8];
 	struct pollfd *fds;
 	size_t n, room;
-	struct pollfd few[8];
+	bool is_short;
 };
 
 static bool watch_reserve(struct watch *w, size_t n)
@@ -253,7 +252,7 @@ static void watch_fill(struct soft_context *c, struct watch *w)
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next)
 		n++;
-	watch_reserve(w, n);
+	w->is_short = !watch_reserve(w, n);
 	w->n = 0;
 	watch_add(w, c->wake_fd);
 	watch_add(w, c->listen_fd);
@@ -322,6 +321,8 @@ static void *control(void *arg)
 		if (atomic_load(&c->n_pending))
 			wait_ms = TICK_MS;
 		watch_fill(c, &w);
+		if (w.is_short && wait_ms < 0)
+			wait_ms = RETRY_MS;
 		n = poll(w.fds, w.n, wait_ms);
 		if (n > 0) {
 			if (w.fds[0].revents &&
