@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "bench/perf.h"
+#include "topo/topo.h"
 
 static void apply(const struct perf_options *options)
 {
@@ -25,6 +26,7 @@ int perf_main(int argc, char **argv)
 
 	if (status)
 		return status - 1;
+	options.n_cores = topo_n_cores();
 	apply(&options);
 	if (!perf_report_open(&options, &report))
 		return BENCH_USAGE;

@@ -48,6 +48,7 @@ struct perf_options {
 	bool is_launched;  /* ranks are found in the environment */
 	int64_t n_procs;   /* local ranks to fork */
 	int64_t n_threads; /* ranks of each process */
+	int n_cores;	   /* of this host, before ranks are bound to them */
 	int64_t n_iters;   /* 0: as many as fit @seconds */
 	int64_t n_warmup;
 	int64_t n_agg;	  /* operations of an iteration */
@@ -209,7 +210,7 @@ struct perf_page {
  * is what is being tested; others have nothing but the library.
  */
 struct perf_team {
-	int rank, n_ranks;
+	int rank, n_ranks, n_cores;
 	struct perf_page *page;
 	struct wreath_comm *comm; /* NULL: by @page */
 };

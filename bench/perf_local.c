@@ -18,6 +18,7 @@
 
 #include "bench/perf.h"
 #include "boot/boot.h"
+#include "topo/topo.h"
 
 /* How often the parent looks whether a rank has died. */
 #define LOOK_MS 50
@@ -115,6 +116,10 @@ static _Noreturn void child(const struct local *local, int process,
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_IGN);
+	/* Else two ranks may share a core while another is idle. */
+	if (local->options->n_procs <= local->options->n_cores &&
+	    local->options->n_threads == 1)
+		topo_bind(process);
 	while (read(gate, &byte, 1) < 0 && errno == EINTR)
 		;
 	close(gate);

@@ -7,7 +7,7 @@
 
 #include "bench/perf.h"
 #include "sched/sched.h"
-#include "topo/topo.h"
+#include "comm/comm.h"
 
 struct sweep {
 	const struct perf_job *job;
@@ -133,14 +133,10 @@ static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 
 static int algo_used(const struct sweep *sweep, uint64_t bytes)
 {
-	const char *name = perf_algo_names[sweep->algo];
+	const char *name =
+		sched_algo_name(comm_choose(sweep->cell.comm, bytes));
 	int i;
 
-	if (strcmp(name, "auto"))
-		return sweep->algo;
-	name = sched_algo_name(sched_choose(
-		SCHED_ALL_REDUCE, sweep->team.n_ranks, bytes,
-		sweep->team.n_ranks > topo_n_cores()));
 	for (i = 0; perf_algo_names[i]; i++) {
 		if (name && !strcmp(perf_algo_names[i], name))
 			return i;
@@ -303,6 +299,7 @@ int perf_rank(const struct perf_job *job)
 	sweep.team.page = job->page;
 	sweep.team.rank = job->rank < 0 ? 0 : job->rank;
 	sweep.team.n_ranks = (int)(options->n_procs * options->n_threads);
+	sweep.team.n_cores = options->n_cores;
 	sweep.cell.options = options;
 	sweep.cell.team = &sweep.team;
 	for (i = 0; i < options->n_algos && outcome == PERF_DONE; i++) {

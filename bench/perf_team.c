@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "bench/perf.h"
-#include "topo/topo.h"
 
 /*
  * Pauses before the first yield where each rank has a core of its own, and
@@ -20,11 +19,7 @@
 
 static void wait_a_little(const struct perf_team *team, unsigned int i)
 {
-	static _Thread_local int n_cores;
-
-	if (!n_cores)
-		n_cores = topo_n_cores();
-	if (i < N_SPINS && team->n_ranks <= n_cores) {
+	if (i < N_SPINS && team->n_ranks <= team->n_cores) {
 		base_pause();
 	} else if (i < N_SPINS + N_YIELDS) {
 		sched_yield();

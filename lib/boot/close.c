@@ -135,7 +135,7 @@ static void wait_for_ghosts(int ms)
 	uint64_t deadline_ns = base_now_ns() + (uint64_t)ms * 1000000;
 
 	while (ghosts_remain() && base_now_ns() < deadline_ns)
-		usleep(1000);
+		base_sleep_ms(1);
 }
 
 /* At exit(), or when the library is unloaded. */

@@ -194,14 +194,16 @@ static bool begin(struct boot_round *round, const struct boot_join_wire *join)
 static int check_alone(const struct boot_join_wire *join, char *text,
 		       size_t bytes)
 {
-	if (join->version != WREATH_VERSION) {
+	const uint32_t ours = WREATH_VERSION;
+
+	if (join->version != ours) {
 		snprintf(text, bytes,
 			 "rank %u (host %s, pid %u) runs wreath %u.%u.%u, the "
 			 "root runs %u.%u.%u: use one version on every rank",
 			 join->rank, join->host, join->pid,
 			 join->version / 10000, join->version / 100 % 100,
-			 join->version % 100, WREATH_VERSION / 10000,
-			 WREATH_VERSION / 100 % 100, WREATH_VERSION % 100);
+			 join->version % 100, ours / 10000, ours / 100 % 100,
+			 ours % 100);
 		return WREATH_EMISMATCH;
 	}
 	if (join->n_ranks < 1 || join->n_ranks > BOOT_MAX_RANKS ||

@@ -16,8 +16,6 @@ int boot_thread_start(void *(*body)(void *arg), void *arg, const char *name,
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
-	/* Deep enough for a sanitizer's frames; most of it is never touched. */
-	pthread_attr_setstacksize(&attr, 1 << 20);
 	if (!thread)
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	err = pthread_create(&made, &attr, body, arg);

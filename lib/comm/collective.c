@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <sched.h>
 
+#include "comm/comm.h"
 #include "comm/inner.h"
 
 uint64_t comm_ticket(struct wreath_comm *comm)
@@ -52,11 +53,21 @@ static void copy_alone(const struct comm_op *op, size_t elem_bytes)
 		reduce_copy(op->recv, op->send, op->count * elem_bytes, 0);
 }
 
+enum sched_algo comm_choose(const struct wreath_comm *comm, size_t bytes)
+{
+	int64_t wanted = comm->env.value[BASE_ENV_ALGO];
+
+	/* The first word of WREATH_ALGO is auto; the rest is in order. */
+	if (base_unlikely(wanted))
+		return (enum sched_algo)(wanted - 1);
+	return sched_choose(SCHED_ALL_REDUCE, comm->n_ranks, bytes,
+			    comm->crowded);
+}
+
 static int run(const struct comm_op *op)
 {
 	struct wreath_comm *comm = op->comm;
 	size_t elem_bytes = wreath_type_size(op->type);
-	int64_t wanted = comm->env.value[BASE_ENV_ALGO];
 	struct exec_args args;
 	enum sched_algo algo;
 	int err;
@@ -65,10 +76,7 @@ static int run(const struct comm_op *op)
 		copy_alone(op, elem_bytes);
 		return 0;
 	}
-	/* The first word of WREATH_ALGO is auto; the rest is in order. */
-	algo = wanted ? (enum sched_algo)(wanted - 1)
-		      : sched_choose(SCHED_ALL_REDUCE, comm->n_ranks,
-				     op->count * elem_bytes, comm->crowded);
+	algo = comm_choose(comm, op->count * elem_bytes);
 	args.send = op->send;
 	args.recv = op->recv;
 	args.count = op->count;

@@ -16,6 +16,7 @@
 #include "exec/exec.h"
 #include "net/net.h"
 #include "sched/sched.h"
+#include "topo/topo.h"
 #include "wreath.h"
 
 #define COMM_MAGIC 0x77726561746821ull
@@ -24,8 +25,8 @@
 /* What ranks tell each other when they meet. */
 struct comm_info {
 	uint64_t host_id;
+	struct topo_cores cores;
 	uint32_t version;
-	int32_t n_cores;
 	int32_t algo, arrival, channels, slots;
 	int64_t slot_bytes;
 };

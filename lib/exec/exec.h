@@ -23,7 +23,9 @@ struct exec_plan;
 /* What ends a wait. */
 struct exec_guard {
 	int64_t timeout_ms; /* without any progress */
-	int n_spins;	    /* pauses before the first yield */
+	/* Pauses before the first yield: as many at most, and fewer, down to
+	 * the least, while yields show that another process wants the core. */
+	int n_spins_max, n_spins_min;
 	/* Has the communicator failed or been aborted?  0 or the error, with
 	 * the text set.  Called about once a millisecond of waiting. */
 	int (*stopped)(void *arg);

@@ -9,7 +9,7 @@
 #define EXEC_LINES_BYTES (NET_LINES_MAX * NET_LINE_DATA)
 /* Final chunks go straight to their place from this size of vector on: a
  * grant costs about as much as copying so much out of a slot. */
-#define EXEC_PLACE_MIN (16 << 10)
+#define EXEC_PLACE_MIN (1 << 10)
 /* Outputs are written around the cache from here on (measured: worse below 2
  * MB, 1.25x to 1.6x better from 16 MB). */
 #define EXEC_STREAM_MIN (4 << 20)
@@ -40,6 +40,7 @@ struct exec_plan {
 	struct net *net;
 	const struct sched *sched;
 	struct exec_guard guard;
+	uint32_t n_spins; /* of guard's range, as learnt */
 	struct exec_lane *lanes;
 	uint32_t n_lanes;
 	struct exec_step *steps;
@@ -73,11 +74,14 @@ int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane);
 /* Has every peer's grant for the operation come? */
 bool exec_has_places(struct exec_plan *plan);
 int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane);
+
+/* exchange.c: a plan of two steps (is_exchange), on what fits a slot. */
+int exec_run_exchange(struct exec_plan *plan);
 /*
- * The shortest of all: a plan that is two steps, send the input and fold what
- * comes (is_exchange), on a vector that fits a line.
+ * Small messages leave more credit untold than the slots' window allows; tell
+ * it before slots are used, or the sender would wait for ever.
  */
-int exec_run_line(struct exec_plan *plan);
+int exec_tell_credit(struct exec_plan *plan);
 
 /* wait.c */
 struct exec_wait {
@@ -85,12 +89,14 @@ struct exec_wait {
 	uint64_t start_ns;  /* of waiting without progress; 0: not yet read */
 	uint64_t look_ns;   /* of the last look at failures */
 	uint64_t ask_ns;    /* of the last look at the peers' signatures */
+	bool has_yielded;
 	uint32_t n_suspects; /* looks in a row that found a peer ahead of us */
 };
 
 static inline void exec_wait_reset(struct exec_wait *wait)
 {
 	wait->n_spins = 0;
+	wait->has_yielded = false;
 	wait->start_ns = 0;
 	wait->n_suspects = 0;
 }

@@ -44,11 +44,7 @@ static void cut(struct exec_plan *plan)
 		(plan->bytes + plan->pass_bytes - 1) / plan->pass_bytes;
 }
 
-/*
- * Small messages leave more credit untold than the slots' window allows; tell
- * it before slots are used, or the sender would wait for ever.
- */
-static int tell_credit(struct exec_plan *plan)
+int exec_tell_credit(struct exec_plan *plan)
 {
 	uint32_t batch = (uint32_t)plan->net->n_slots / 2;
 	uint32_t i;
@@ -206,7 +202,7 @@ static int agree_in_place(struct exec_plan *plan)
 
 static int run_slots(struct exec_plan *plan)
 {
-	int err = tell_credit(plan);
+	int err = exec_tell_credit(plan);
 
 	plan->uses_places = plan->bytes >= EXEC_PLACE_MIN;
 	plan->streams = plan->bytes >= EXEC_STREAM_MIN;
@@ -231,8 +227,8 @@ int exec_run(struct exec_plan *plan, const struct exec_args *args)
 	if (!plan->bytes)
 		return 0;
 	plan->n_passes = 1;
-	if (plan->is_exchange && plan->bytes <= NET_LINE_DATA)
-		return exec_run_line(plan);
+	if (plan->is_exchange && plan->bytes <= plan->net->slot_bytes)
+		return exec_run_exchange(plan);
 	plan->is_in_place = false;
 	enter(plan);
 	longest = base_min_size(plan->lanes[0].chunk_bytes, plan->bytes);

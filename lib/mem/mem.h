@@ -36,12 +36,6 @@ int mem_deregister(void *ptr);
  */
 bool mem_find(const void *ptr, size_t bytes, struct mem_region *out);
 
-/*
- * Changes with every change of the table: what was found stays true while it
- * stays the same.
- */
-uint64_t mem_generation(void);
-
 /* Called before a region goes, by the thread that frees it. */
 struct mem_watch {
 	void (*gone)(void *arg, const struct mem_region *region);

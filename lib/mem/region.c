@@ -27,11 +27,12 @@ static struct {
 	struct mem_watch *watches;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-#define GET(field) atomic_load_explicit(&(field), memory_order_relaxed)
+/* Acquire, so that a reader's second look at @seq comes after the fields. */
+#define GET(field) atomic_load_explicit(&(field), memory_order_acquire)
 #define SET(field, value)                                                      \
-	atomic_store_explicit(&(field), (value), memory_order_relaxed)
+	atomic_store_explicit(&(field), (value), memory_order_release)
 
-uint64_t mem_generation(void)
+static uint64_t generation(void)
 {
 	/* Pairs with the release in write_end(). */
 	return atomic_load_explicit(&table.seq, memory_order_acquire);
@@ -39,14 +40,15 @@ uint64_t mem_generation(void)
 
 static void write_begin(void)
 {
-	SET(table.seq, GET(table.seq) + 1);
-	/* The odd number must be seen before any field changes. */
-	atomic_thread_fence(memory_order_release);
+	/* The odd number must be seen before any field changes: an exchange
+	 * keeps later stores behind it. */
+	atomic_exchange_explicit(&table.seq, GET(table.seq) + 1,
+				 memory_order_seq_cst);
 }
 
 static void write_end(void)
 {
-	/* Pairs with the acquire in mem_generation(). */
+	/* Pairs with the acquire in generation(). */
 	atomic_store_explicit(&table.seq, GET(table.seq) + 1,
 			      memory_order_release);
 }
@@ -94,7 +96,7 @@ bool mem_find(const void *ptr, size_t bytes, struct mem_region *out)
 	uintptr_t at = (uintptr_t)ptr;
 
 	for (;;) {
-		uint64_t seq = mem_generation();
+		uint64_t seq = generation();
 		struct mem_region found = {0};
 		size_t i;
 
@@ -105,8 +107,8 @@ bool mem_find(const void *ptr, size_t bytes, struct mem_region *out)
 		i = upper(at);
 		if (i)
 			entry_read(&table.entry[i - 1], &found);
-		/* Pairs with the fence in write_begin(). */
-		atomic_thread_fence(memory_order_acquire);
+		/* Every field is read by acquire, so that this comes last;
+		 * pairs with write_begin(). */
 		if (GET(table.seq) != seq)
 			continue;
 		if (!i || at - (uintptr_t)found.base > found.bytes ||

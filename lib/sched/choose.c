@@ -9,18 +9,19 @@
  * Oneshot has one wait where twoshot has two, but sends n/2 times as much.
  * The ring has 2(n - 1) waits, but each rank talks to one peer only; where
  * ranks outnumber cores each wait costs a yield (about 5 us on a 2-core
- * machine), which the ring never earns back there.  The numbers are estimates,
- * from a prototype's times with 2, 4 and 8 ranks on 2 cores.
+ * machine), which the ring never earns back there.  Oneshot's numbers are
+ * measured (`wreath perf --algo all`) with 2, 4 and 8 ranks on 2 cores, and
+ * carried on from there; the ring's are estimates.
  */
 static const struct row {
 	int n_ranks_max;
 	size_t oneshot_max;
 	size_t ring_min;
 } rows[] = {
-	{2, 16 << 10, SIZE_MAX}, /* a ring of two is twoshot in one lane */
-	{4, 8 << 10, SIZE_MAX},
-	{8, 4 << 10, SIZE_MAX},
-	{16, 2 << 10, 256 << 20},
+	{2, 1 << 10, SIZE_MAX}, /* a ring of two is twoshot in one lane */
+	{4, 4 << 10, SIZE_MAX},
+	{8, 2 << 10, SIZE_MAX},
+	{16, 1 << 10, 256 << 20},
 	{SCHED_RANKS_MAX, 1 << 10, 64 << 20},
 };
 

@@ -41,11 +41,60 @@ uint64_t topo_host_id(void)
 	return hash(id, &uid, sizeof(uid));
 }
 
-int topo_n_cores(void)
+void topo_cores(struct topo_cores *cores)
 {
 	cpu_set_t set;
+	size_t i;
 
+	memset(cores, 0, sizeof(*cores));
 	if (sched_getaffinity(0, sizeof(set), &set))
-		return 1; /* More than CPU_SETSIZE cores: the count is moot. */
-	return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+		return; /* More than CPU_SETSIZE cores: the count is moot. */
+	for (i = 0; i < TOPO_CORES_MAX && i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &set))
+			cores->word[i / 64] |= 1ull << i % 64;
+}
+
+void topo_cores_add(struct topo_cores *to, const struct topo_cores *from)
+{
+	size_t i;
+
+	for (i = 0; i < base_countof(to->word); i++)
+		to->word[i] |= from->word[i];
+}
+
+int topo_cores_count(const struct topo_cores *cores)
+{
+	int n = 0;
+	size_t i;
+
+	for (i = 0; i < base_countof(cores->word); i++)
+		n += __builtin_popcountll(cores->word[i]);
+	return n ? n : 1;
+}
+
+int topo_n_cores(void)
+{
+	struct topo_cores cores;
+
+	topo_cores(&cores);
+	return topo_cores_count(&cores);
+}
+
+int topo_bind(int i)
+{
+	struct topo_cores cores;
+	cpu_set_t set;
+	size_t core;
+
+	topo_cores(&cores);
+	for (core = 0; core < TOPO_CORES_MAX && core < CPU_SETSIZE; core++) {
+		if (!(cores.word[core / 64] >> core % 64 & 1) || i--)
+			continue;
+		CPU_ZERO(&set);
+		CPU_SET(core, &set);
+		if (!sched_setaffinity(0, sizeof(set), &set))
+			return 0;
+		break;
+	}
+	return base_error(WREATH_EINVAL, "no core to bind a process to");
 }

@@ -17,7 +17,24 @@
  */
 uint64_t topo_host_id(void);
 
-/* Cores that this process may run on, at least 1. */
+/* Cores of a host, by number; those beyond are left out. */
+#define TOPO_CORES_MAX 1024
+struct topo_cores {
+	uint64_t word[TOPO_CORES_MAX / 64];
+};
+
+/* The cores that this process may run on. */
+void topo_cores(struct topo_cores *cores);
+void topo_cores_add(struct topo_cores *to, const struct topo_cores *from);
+
+/* How many there are; at least 1. */
+int topo_cores_count(const struct topo_cores *cores);
 int topo_n_cores(void);
+
+/*
+ * Keep the calling process on the @i-th of the cores that it may run on.
+ * WREATH_EINVAL where there are fewer.
+ */
+int topo_bind(int i);
 
 #endif

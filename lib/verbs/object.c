@@ -65,7 +65,9 @@ static int mr_failed(const struct verbs_device *device, size_t bytes, int why)
 {
 	struct rlimit limit;
 
-	if (why != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+	/* A device that maps memory does not lock it. */
+	if (why != ENOMEM || device->verbs->map ||
+	    getrlimit(RLIMIT_MEMLOCK, &limit) ||
 	    limit.rlim_cur == RLIM_INFINITY)
 		return base_error(code(why),
 				  "%s: cannot register %zu bytes: %s",

@@ -178,8 +178,8 @@ static void a_reflected_proof_is_none(void **state)
 static void random_bytes_prove_nothing(void **state)
 {
 	const char *given = getenv("SEED");
-	unsigned int seed =
-		given ? (unsigned int)atoi(given) : (unsigned int)getpid();
+	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 10)
+				  : (unsigned int)getpid();
 	int round;
 
 	(void)state;

@@ -367,7 +367,7 @@ static int be_a_rank(const char *found_by)
 		err = join_once(found_by, -1, 3);
 	/* Rank ends differ: who is early must not end the others. */
 	if (!err && getenv("PMI_RANK"))
-		ms_sleep(300 * atoi(getenv("PMI_RANK")));
+		ms_sleep(300 * (int)strtol(getenv("PMI_RANK"), NULL, 10));
 	return err;
 }
 

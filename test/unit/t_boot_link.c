@@ -123,8 +123,8 @@ static void noise_names_its_sender(void **state)
 {
 	static struct hostile hostile;
 	const char *given = getenv("SEED");
-	unsigned int seed =
-		given ? (unsigned int)atoi(given) : (unsigned int)getpid();
+	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 10)
+				  : (unsigned int)getpid();
 	int round;
 
 	(void)state;

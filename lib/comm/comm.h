@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * comm: the functions of wreath.h.  Its customers include wreath.h; this door
+ * has what the workbench needs beyond it.
+ */
+#ifndef COMM_H
+#define COMM_H
+
+#include "sched/sched.h"
+
+/* The algorithm of an all-reduce of @bytes.  @comm is valid. */
+enum sched_algo comm_choose(const struct wreath_comm *comm, size_t bytes);
+
+#endif
