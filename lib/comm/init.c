@@ -6,7 +6,6 @@
 
 #include "comm/inner.h"
 #include "soft/soft.h"
-#include "topo/topo.h"
 
 /* With more ranks than cores every pause keeps the one waited for from
  * running; else a pause is cheaper than a yield (measured: 200 to 1000 best
@@ -78,12 +77,17 @@ static void count_hosts(struct wreath_comm *comm)
 
 	comm->all_local = true;
 	for (i = 0; i < comm->n_ranks; i++) {
-		const struct comm_info *info = &comm->infos[i];
+		/* Each may be bound to its own: all of them count. */
+		struct topo_cores cores = comm->infos[i].cores;
 		int n = 0;
 
-		for (j = 0; j < comm->n_ranks; j++)
-			n += comm->infos[j].host_id == info->host_id;
-		comm->crowded |= n > info->n_cores;
+		for (j = 0; j < comm->n_ranks; j++) {
+			if (comm->infos[j].host_id != comm->infos[i].host_id)
+				continue;
+			topo_cores_add(&cores, &comm->infos[j].cores);
+			n++;
+		}
+		comm->crowded |= n > topo_cores_count(&cores);
 		comm->all_local &= n == comm->n_ranks;
 	}
 }
@@ -93,16 +97,16 @@ static int meet(struct wreath_comm *comm)
 	struct comm_info info = {
 		.host_id = topo_host_id(),
 		.version = WREATH_VERSION,
-		.n_cores = topo_n_cores(),
 		.algo = (int32_t)comm->env.value[BASE_ENV_ALGO],
 		.arrival = (int32_t)comm->env.value[BASE_ENV_ARRIVAL],
 		.channels = (int32_t)comm->env.value[BASE_ENV_CHANNELS],
 		.slots = (int32_t)comm->env.value[BASE_ENV_SLOTS],
 		.slot_bytes = comm->env.value[BASE_ENV_SLOT_BYTES],
 	};
-	int err = boot_all_gather(comm->boot, &info, sizeof(info), comm->infos);
-	int i;
+	int err, i;
 
+	topo_cores(&info.cores);
+	err = boot_all_gather(comm->boot, &info, sizeof(info), comm->infos);
 	if (err)
 		return err;
 	for (i = 0; i < comm->n_ranks; i++) {
@@ -205,9 +209,13 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 		comm_free(comm);
 		return err;
 	}
-	if (spins < 0)
-		spins = comm->crowded ? COMM_SPINS_CROWDED : COMM_SPINS;
-	comm->guard.n_spins = (int)spins;
+	comm->guard.n_spins_min = (int)spins;
+	comm->guard.n_spins_max = (int)spins;
+	if (spins < 0) {
+		comm->guard.n_spins_min = COMM_SPINS_CROWDED;
+		comm->guard.n_spins_max = comm->crowded ? COMM_SPINS_CROWDED
+							: COMM_SPINS;
+	}
 	comm->guard.timeout_ms = env->value[BASE_ENV_TIMEOUT];
 	comm->guard.stopped = comm_guard_stopped;
 	comm->guard.left = comm_guard_left;
