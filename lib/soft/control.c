@@ -210,11 +210,13 @@ static void fire_all(struct soft_context *c)
 
 /*
  * The descriptors to wait for: ours, guests' and peers'.  Grows as needed;
- * when it cannot, those at the end wait for better times.
+ * when it cannot, those at the end wait for better times, but never our own,
+ * which are first.
  */
 struct watch {
 	struct pollfd *fds;
 	size_t n, room;
+	struct pollfd few[8];
 };
 
 static bool watch_reserve(struct watch *w, size_t n)
@@ -226,7 +228,8 @@ static bool watch_reserve(struct watch *w, size_t n)
 	fds = base_alloc(2 * n, sizeof(*fds));
 	if (!fds)
 		return false;
-	base_free(w->fds);
+	if (w->fds != w->few)
+		base_free(w->fds);
 	w->fds = fds;
 	w->room = 2 * n;
 	return true;
@@ -309,9 +312,10 @@ static void serve(struct soft_context *c, const struct watch *w)
 static void *control(void *arg)
 {
 	struct soft_context *c = arg;
-	struct watch w = {0};
+	struct watch w = {.room = base_countof(w.few)};
 	uint64_t count;
 
+	w.fds = w.few;
 	while (!atomic_load(&c->must_stop)) {
 		int n, wait_ms = soft_faults_tick(c);
 
@@ -333,7 +337,8 @@ static void *control(void *arg)
 		if (atomic_load(&c->n_pending))
 			soft_run_all(c);
 	}
-	base_free(w.fds);
+	if (w.fds != w.few)
+		base_free(w.fds);
 	return NULL;
 }
 

@@ -65,19 +65,19 @@ static int mr_failed(const struct verbs_device *device, size_t bytes, int why)
 {
 	struct rlimit limit;
 
-	/* A device that maps memory does not lock it. */
-	if (why != ENOMEM || device->verbs->map ||
-	    getrlimit(RLIMIT_MEMLOCK, &limit) ||
+	if (why != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) ||
 	    limit.rlim_cur == RLIM_INFINITY)
 		return base_error(code(why),
 				  "%s: cannot register %zu bytes: %s",
 				  device->name, bytes, strerror(why));
+	/* Out of memory, or of what may be locked: nobody tells which. */
 	return base_error(WREATH_ENOMEM,
-			  "%s: cannot register %zu bytes: RLIMIT_MEMLOCK is "
-			  "%llu bytes; raise it (`ulimit -l unlimited`, "
+			  "%s: cannot register %zu bytes: %s; a device that "
+			  "locks memory may have met RLIMIT_MEMLOCK, which is "
+			  "%llu bytes: raise it (`ulimit -l unlimited`, "
 			  "LimitMEMLOCK=infinity in a systemd unit, --ulimit "
 			  "memlock=-1 for a container)", device->name, bytes,
-			  (unsigned long long)limit.rlim_cur);
+			  strerror(why), (unsigned long long)limit.rlim_cur);
 }
 
 int verbs_mr_new(struct verbs_device *device, struct ibv_pd *pd, void *addr,
