@@ -113,13 +113,13 @@ static struct soft_pin *pin_new(const struct soft_view *view)
 static void *pin_get(struct soft_peer *peer, const struct soft_view *view,
 		     uint64_t addr)
 {
-	struct soft_pin **at, *pin;
+	struct soft_pin **at = &peer->pins;
+	struct soft_pin *pin;
 
 	pthread_mutex_lock(&peer->map_lock);
-	for (at = &peer->pins; *at; at = &(*at)->next)
-		if ((*at)->at == view->at && (*at)->word == view->word)
+	for (pin = peer->pins; pin; at = &pin->next, pin = pin->next)
+		if (pin->at == view->at && pin->word == view->word)
 			break;
-	pin = *at;
 	if (pin)
 		*at = pin->next;
 	else
