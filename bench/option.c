@@ -11,32 +11,6 @@
 /* Longer words are no slips of ours: all our names are far shorter. */
 #define WORD_MAX 48
 
-/* Levenshtein's distance; @lb is at most WORD_MAX. */
-static unsigned int distance(const char *a, size_t la, const char *b, size_t lb)
-{
-	unsigned int row[WORD_MAX + 1];
-	size_t i, j;
-
-	for (j = 0; j <= lb; j++)
-		row[j] = (unsigned int)j;
-	for (i = 1; i <= la; i++) {
-		unsigned int diagonal = row[0];
-
-		row[0] = (unsigned int)i;
-		for (j = 1; j <= lb; j++) {
-			unsigned int best = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[lb];
-}
-
 const char *bench_nearest(const char *word, const char *const *words)
 {
 	size_t length = strlen(word);
@@ -54,7 +28,7 @@ const char *bench_nearest(const char *word, const char *const *words)
 			return words[i];
 		if (strlen(words[i]) > WORD_MAX)
 			continue;
-		d = distance(word, length, words[i], strlen(words[i]));
+		d = base_distance(word, words[i]);
 		if (d < best) {
 			best = d;
 			nearest = words[i];

@@ -139,6 +139,12 @@ bool base_parse_size(const char *text, uint64_t *out);
 /* 500ms, 30s, 2m or bare seconds, to milliseconds. */
 bool base_parse_duration(const char *text, int64_t *out_ms);
 
+/*
+ * Levenshtein's distance of two words, for 'did you mean'; words of more than
+ * 63 characters are far from all.
+ */
+unsigned int base_distance(const char *a, const char *b);
+
 /* ---- clock, randomness, memory: sys.c ---- */
 
 /* Nanoseconds of CLOCK_MONOTONIC. */

@@ -243,8 +243,7 @@ static bool parse(const struct base_env_var *var, const char *text,
 	return false;
 }
 
-/* Levenshtein's distance, two rows; names over 63 characters are far away. */
-static unsigned int distance(const char *a, const char *b)
+unsigned int base_distance(const char *a, const char *b)
 {
 	unsigned int row[64];
 	size_t la = strlen(a);
@@ -280,7 +279,7 @@ static void warn_unknown(const char *name)
 	size_t i;
 
 	for (i = 0; i < BASE_N_ENV; i++) {
-		unsigned int d = distance(name, table[i].name);
+		unsigned int d = base_distance(name, table[i].name);
 
 		if (!strcmp(name, table[i].name))
 			return;

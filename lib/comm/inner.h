@@ -108,7 +108,7 @@ int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
 static inline int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
 			    const struct net_sign *sign)
 {
-	return base_likely(comm->plans[algo].plan != NULL)
+	return base_likely(!!comm->plans[algo].plan)
 		       ? 0 : comm_plan_new(comm, algo, sign);
 }
 void comm_plans_free(struct wreath_comm *comm);

@@ -3,19 +3,18 @@
  * net: RC queue pairs between ranks, and messages on them.
  *
  * A connection joins two ranks on one channel: one queue pair, and at each end
- * a mailbox, which is registered memory that the other end writes.  A mailbox
- * holds, for each of NET_LANES lanes, slots for messages to come, and the
- * words by which both ends keep in step.  All data moves by RDMA WRITE and is
- * driven by the receiver: a sender writes only where it was granted a place.
- * There are two kinds of grants: credit for the next slots of a lane (a
- * counter that the receiver writes into the sender's mailbox), and a place (an
- * address and a key, for the final bytes of one operation, zero copy).
+ * a mailbox, registered memory that the other end writes.  It holds, for each
+ * of NET_LANES lanes, slots for messages to come, and the words by which both
+ * ends keep in step.  A sender writes only where it was granted a place, which
+ * is credit for the next slots of a lane (a counter that the receiver writes
+ * into the sender's mailbox), or the receiver's own output (zero copy).  Where
+ * the peer's memory is mapped its payload is stored or read there directly;
+ * what makes a message visible is a WRITE in any case.
  *
- * How an arrival is noticed: behind its payload a message writes one 8-byte
- * word, made of its number and the operation's signature.  Where the device
- * promises line order the receiver polls that word.  Elsewhere the same WRITE
- * carries immediate data (lane and number), the receiver polls completions,
- * and the word is read once the completion has come.
+ * That WRITE is one 8-byte word behind the payload: the message's number and
+ * the operation's signature.  Where the device promises line order the
+ * receiver polls the word.  Elsewhere the WRITE carries immediate data (lane
+ * and number), completions are polled, and then the word is read.
  *
  * This room must never know schedules, sockets or the public API.  A struct
  * net is used by one thread at a time.  Only net_block() waits for a peer.

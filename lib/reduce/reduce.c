@@ -104,7 +104,7 @@ static const struct reduce_table *chosen_table(void)
 	const struct reduce_table *table =
 		atomic_load_explicit(&chosen, memory_order_relaxed);
 
-	if (base_likely(table != NULL))
+	if (base_likely(!!table))
 		return table;
 	table = best_table();
 	atomic_store_explicit(&chosen, table, memory_order_relaxed);

@@ -84,7 +84,7 @@ static bool values_are_valid(struct soft_context *c,
 int soft_attr_check(struct soft_qp *qp, const struct ibv_qp_attr *attr,
 		    int mask)
 {
-	enum ibv_qp_state from = qp->ibv.state;
+	enum ibv_qp_state from = qp->state;
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
 
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from)

@@ -10,6 +10,7 @@
  * that pins stay for a while; those of keys that are no more go at once.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -41,7 +42,8 @@ static bool is_stale(const struct soft_pin *pin)
 
 static void pin_free(struct soft_pin *pin)
 {
-	munmap(pin->map, pin->map_bytes);
+	if (pin->map)
+		munmap(pin->map, pin->map_bytes);
 	base_free(pin);
 }
 
@@ -81,10 +83,20 @@ void soft_pins_free(struct soft_peer *peer)
 	}
 }
 
+static bool is_shared(const struct soft_peer *peer,
+		      const struct soft_view *view)
+{
+	uint32_t slot = view->key >> SOFT_KEY_SHIFT;
+
+	return atomic_load_explicit(&peer->seg->mrs[slot].region,
+				    memory_order_relaxed);
+}
+
 /*
- * A second mapping of the pages behind @view: mremap() of nothing to
- * something, which it does for shared memory only.  NULL for private memory,
- * or when there is none left.
+ * A second mapping of the shared pages behind @view: mremap() of nothing to
+ * something.  NULL when there is no memory left.  A kernel that is emulated
+ * (valgrind's) may not know that form; there the address is the one that
+ * requests go through.
  */
 static struct soft_pin *pin_new(const struct soft_view *view)
 {
@@ -97,7 +109,9 @@ static struct soft_pin *pin_new(const struct soft_view *view)
 	pin->map_bytes = base_round_up(shift + view->length, page);
 	pin->map = mremap(view->base - shift, 0, pin->map_bytes,
 			  MREMAP_MAYMOVE);
-	if (pin->map == MAP_FAILED) {
+	if (pin->map == MAP_FAILED && errno == EINVAL) {
+		pin->map = NULL;
+	} else if (pin->map == MAP_FAILED) {
 		base_free(pin);
 		return NULL;
 	}
@@ -105,7 +119,7 @@ static struct soft_pin *pin_new(const struct soft_view *view)
 	pin->word = view->word;
 	pin->addr = view->addr;
 	pin->length = view->length;
-	pin->start = pin->map + shift;
+	pin->start = pin->map ? pin->map + shift : view->base;
 	return pin;
 }
 
@@ -113,16 +127,16 @@ static struct soft_pin *pin_new(const struct soft_view *view)
 static void *pin_get(struct soft_peer *peer, const struct soft_view *view,
 		     uint64_t addr)
 {
-	struct soft_pin **at, *pin;
+	struct soft_pin **at = &peer->pins;
+	struct soft_pin *pin;
 
 	pthread_mutex_lock(&peer->map_lock);
-	for (at = &peer->pins; *at; at = &(*at)->next)
-		if ((*at)->at == view->at && (*at)->word == view->word)
+	for (pin = peer->pins; pin; at = &pin->next, pin = pin->next)
+		if (pin->at == view->at && pin->word == view->word)
 			break;
-	pin = *at;
 	if (pin)
 		*at = pin->next;
-	else
+	else if (is_shared(peer, view))
 		pin = pin_new(view);
 	if (pin) {
 		pin->next = peer->pins;

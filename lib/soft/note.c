@@ -62,7 +62,7 @@ void soft_note_take(struct soft_context *c, uint32_t slot, uint32_t epoch,
 		qp->is_established = true;
 		soft_async(c, IBV_EVENT_COMM_EST, qp, NULL);
 	}
-	if (notes & SOFT_NOTE_ERROR && qp->ibv.state != IBV_QPS_ERR) {
+	if (notes & SOFT_NOTE_ERROR && qp->state != IBV_QPS_ERR) {
 		if (notes & SOFT_NOTE_ACCESS)
 			soft_async(c, IBV_EVENT_QP_ACCESS_ERR, qp, NULL);
 		if (notes & SOFT_NOTE_REQUEST)

@@ -169,8 +169,8 @@ static struct soft_qp *qp_new(struct soft_context *c, struct ibv_pd *pd,
 
 	if (!qp)
 		return NULL;
-	memset((char *)qp + offsetof(struct soft_qp, is_live), 0,
-	       offsetof(struct soft_qp, sq) - offsetof(struct soft_qp, is_live));
+	memset((char *)qp + offsetof(struct soft_qp, state), 0,
+	       offsetof(struct soft_qp, sq) - offsetof(struct soft_qp, state));
 	cap.max_send_wr = round_up_pow2(cap.max_send_wr);
 	cap.max_recv_wr = round_up_pow2(cap.max_recv_wr);
 	if (!queues_new(qp, &cap))
@@ -275,7 +275,8 @@ int soft_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	pthread_mutex_lock(&c->lock);
 	soft_lock(qp->lock);
 	*attr = qp->attr;
-	attr->qp_state = ibqp->state;
+	attr->qp_state = qp->state;
+	ibqp->state = qp->state;
 	soft_unlock(qp->lock);
 	attr->cur_qp_state = attr->qp_state;
 	attr->path_mig_state = IBV_MIG_MIGRATED;

@@ -72,9 +72,9 @@ static void retire(struct soft_qp *qp, enum ibv_wc_status status)
 
 void soft_fail(struct soft_qp *qp)
 {
-	if (qp->ibv.state != IBV_QPS_ERR)
+	if (qp->state != IBV_QPS_ERR)
 		qp->after |= SOFT_AFTER_FAIL;
-	qp->ibv.state = IBV_QPS_ERR;
+	qp->state = IBV_QPS_ERR;
 	qp->is_fast = false;
 	while (qp->sq_exec != qp->sq_tail)
 		retire(qp, IBV_WC_WR_FLUSH_ERR);
@@ -140,7 +140,7 @@ void soft_run(struct soft_qp *qp)
 	const size_t sge_stride = qp->cap.max_send_sge + 1;
 	const size_t inline_stride = qp->cap.max_inline_data + 1;
 
-	while (qp->sq_exec != qp->sq_tail && qp->ibv.state == IBV_QPS_RTS) {
+	while (qp->sq_exec != qp->sq_tail && qp->state == IBV_QPS_RTS) {
 		const size_t at = qp->sq_exec & qp->sq.mask;
 		enum ibv_wc_status status;
 		enum soft_result result;
@@ -163,7 +163,7 @@ void soft_run(struct soft_qp *qp)
 	}
 	set_pending(qp, qp->sq_exec != qp->sq_tail);
 	qp->is_fast = qp->sq_exec == qp->sq_tail && qp->accept_at &&
-		      qp->link_used && qp->ibv.state == IBV_QPS_RTS &&
+		      qp->link_used && qp->state == IBV_QPS_RTS &&
 		      !atomic_load(&qp->context->is_slow) &&
 		      !atomic_load(&qp->context->is_down);
 }
@@ -176,7 +176,7 @@ static int check(const struct soft_qp *qp, const struct ibv_send_wr *wr,
 
 	if (atomic_load(&qp->context->is_gone))
 		return EIO;
-	if (qp->ibv.state < IBV_QPS_RTS)
+	if (qp->state < IBV_QPS_RTS)
 		return EINVAL;
 	switch (wr->opcode) {
 	case IBV_WR_RDMA_READ:
@@ -263,7 +263,7 @@ int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
 		to += sge->length;
 	}
 	qp->sq_tail++;
-	if (qp->ibv.state == IBV_QPS_ERR)
+	if (qp->state == IBV_QPS_ERR)
 		soft_fail(qp);
 	else
 		soft_run(qp);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -156,6 +155,8 @@ struct soft_block *soft_block_new(struct soft_context *c, size_t bytes)
 {
 	unsigned int class = 8; /* four lines at least */
 	struct soft_block *block;
+	_Atomic uint32_t *words;
+	size_t at;
 
 	while (class < 31 && ((size_t)1 << class) < bytes)
 		class++;
@@ -177,7 +178,10 @@ struct soft_block *soft_block_new(struct soft_context *c, size_t bytes)
 		block->bytes = 1u << class;
 		c->ring_used += block->bytes;
 	}
-	memset(c->seg->rings + block->offset, 0, block->bytes);
+	words = (_Atomic uint32_t *)(void *)(c->seg->rings + block->offset);
+	/* A poll of another thread may still look at its former use. */
+	for (at = 0; at < block->bytes / sizeof(*words); at++)
+		atomic_store_explicit(&words[at], 0, memory_order_relaxed);
 	return block;
 }
 

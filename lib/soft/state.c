@@ -22,7 +22,7 @@ void soft_qp_withdraw(struct soft_qp *qp)
 
 static bool can_receive(const struct soft_qp *qp)
 {
-	enum ibv_qp_state state = qp->ibv.state;
+	enum ibv_qp_state state = qp->state;
 
 	return qp->is_live && qp->peer && !atomic_load(&qp->peer->is_dead) &&
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
@@ -41,7 +41,7 @@ void soft_qp_publish(struct soft_qp *qp)
 	soft_qp_withdraw(qp);
 	if (!can_receive(qp))
 		return;
-	if (qp->ibv.state == IBV_QPS_RTR)
+	if (qp->state == IBV_QPS_RTR)
 		accept |= SOFT_ACCEPT_RTR;
 	if (qp->recv_cq->ibv.channel)
 		cq |= SOFT_CQ_CHANNEL;
@@ -95,7 +95,7 @@ void soft_qp_error(struct soft_qp *qp)
 	uint32_t after;
 
 	soft_lock(qp->lock);
-	if (qp->is_live && qp->ibv.state != IBV_QPS_RESET)
+	if (qp->is_live && qp->state != IBV_QPS_RESET)
 		soft_fail(qp);
 	after = soft_after_take(qp);
 	soft_unlock(qp->lock);
@@ -105,8 +105,8 @@ void soft_qp_error(struct soft_qp *qp)
 
 void soft_qp_fatal(struct soft_qp *qp)
 {
-	if (!qp->is_live || qp->ibv.state == IBV_QPS_ERR ||
-	    qp->ibv.state == IBV_QPS_RESET)
+	if (!qp->is_live || qp->state == IBV_QPS_ERR ||
+	    qp->state == IBV_QPS_RESET)
 		return;
 	soft_async(qp->context, IBV_EVENT_QP_FATAL, qp, NULL);
 	soft_qp_error(qp);
@@ -162,13 +162,13 @@ static void apply(struct soft_qp *qp, enum ibv_qp_state to)
 		qp->rq_is_open = true;
 		soft_unlock(&qp->rq_lock);
 	}
-	if (to == IBV_QPS_RTR && qp->ibv.state == IBV_QPS_INIT) {
+	if (to == IBV_QPS_RTR && qp->state == IBV_QPS_INIT) {
 		/* Any epoch but those that a peer may remember will do. */
 		qp->epoch++;
 		atomic_store_explicit(&s->rq_start, atomic_load(&qp->rq.head),
 				      memory_order_relaxed);
 	}
-	qp->ibv.state = to;
+	qp->state = to;
 	qp->is_fast = false;
 	if (to == IBV_QPS_RTS)
 		soft_run(qp);
@@ -209,7 +209,7 @@ static int change(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask,
 	int err;
 
 	soft_lock(qp->lock);
-	from = qp->ibv.state;
+	from = qp->state;
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	err = soft_attr_check(qp, attr, mask);
 	soft_unlock(qp->lock);
@@ -220,7 +220,7 @@ static int change(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask,
 	if (to == IBV_QPS_RESET)
 		soft_qp_withdraw(qp);
 	soft_lock(qp->lock);
-	if (qp->ibv.state != from && to != IBV_QPS_ERR && to != IBV_QPS_RESET) {
+	if (qp->state != from && to != IBV_QPS_ERR && to != IBV_QPS_RESET) {
 		soft_unlock(qp->lock);
 		return EINVAL;
 	}
@@ -262,6 +262,8 @@ int soft_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	}
 	pthread_mutex_lock(&c->lock);
 	err = change(qp, attr, mask, peer);
+	if (!err && mask & IBV_QP_STATE)
+		ibqp->state = attr->qp_state;
 	if (err && peer)
 		soft_peer_put(c, peer);
 	pthread_mutex_unlock(&c->lock);

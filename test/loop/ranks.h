@@ -39,6 +39,16 @@
 #define RANKS_SANITIZED 0
 #endif
 
+/* A t_x_long.c defines it and includes t_x.c: the same, more of it. */
+#ifndef RANKS_LONG
+#define RANKS_LONG 0
+#endif
+
+/* How often: under a sanitizer, in `make test`, in `make check`. */
+#define RANKS_TIMES(few, some, many)                                           \
+	(RANKS_LONG ? (RANKS_SANITIZED ? (some) : (many))                      \
+		    : (RANKS_SANITIZED ? (few) : (some)))
+
 enum ranks_mode {
 	RANKS_PROCESSES,
 	RANKS_THREADS,
@@ -95,7 +105,7 @@ struct ranks {
 	struct rank ranks[RANKS_MAX];
 };
 
-/* ---- in the test ---- */
+/* ---- in the test: ranks.c ---- */
 
 /* Start, join, expect all well, end. */
 void ranks_run(struct ranks *run);
@@ -129,10 +139,15 @@ void ranks_set(const char *name, const char *value);
 int ranks_clean(void **state);
 
 double ranks_now(void);
+/* Wait until *@at is @n or beyond; false when that takes too long. */
+bool ranks_wait_for(const _Atomic unsigned int *at, unsigned int n);
 void ranks_sleep_ms(unsigned int ms);
 int ranks_n_fds(void);
 
-/* ---- in a rank ---- */
+/* ---- in a rank: rank.c ---- */
+
+/* Join, run the body, leave, and keep the result. */
+void rank_run(struct rank *rank);
 
 /* Complain, and return RANKS_BROKEN. */
 int rank_broken(struct rank *rank, const char *fmt, ...)

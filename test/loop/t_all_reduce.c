@@ -126,8 +126,8 @@ static void every_edge_of_size_is_right(void **state)
 {
 	const struct trials_plan plan = {
 		.seed = ranks_seed(),
-		.bytes = RANKS_SANITIZED ? 262144 : 1048576,
-		.n_trials = RANKS_SANITIZED ? 4 : 12,
+		.bytes = RANKS_TIMES(262144, 1048576, 1048576),
+		.n_trials = RANKS_TIMES(3, 4, 20),
 	};
 
 	(void)state;
@@ -140,7 +140,7 @@ static void one_to_sixteen_ranks_are_right(void **state)
 	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 256 << 10,
-		.n_trials = RANKS_SANITIZED ? 10 : 40,
+		.n_trials = RANKS_TIMES(10, 30, 300),
 	};
 	int n;
 
@@ -155,7 +155,7 @@ static void the_bits_are_the_same_from_run_to_run(void **state)
 	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 1 << 20,
-		.n_trials = RANKS_SANITIZED ? 20 : 100,
+		.n_trials = RANKS_TIMES(20, 60, 500),
 	};
 	uint64_t first = run_plan(trials_body, &plan, 4, RANKS_PROCESSES);
 

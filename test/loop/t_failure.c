@@ -131,7 +131,7 @@ static void a_killed_rank_is_named_by_all_in_time(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < (RANKS_SANITIZED ? 10 : 30); i++) {
+	for (i = 0; i < RANKS_TIMES(10, 15, 100); i++) {
 		int n = (int)ranks_between(&seed, 2, 6);
 		struct plan plan = {
 			.habit = (enum habit)(i % (RESTS + 1)),
@@ -166,6 +166,65 @@ static void a_killed_rank_is_named_on_every_kind_of_arrival(void **state)
 		ranks_set(settings[i][0], settings[i][1]);
 		kill_one(&plan, 3);
 		ranks_clean(NULL);
+	}
+}
+
+/* Joins, works a little and leaves, over and over. */
+static int come_and_go(struct rank *rank)
+{
+	int word = 1;
+	int err = 0;
+
+	while (!err) {
+		err = rank_join(rank, &rank->comm);
+		if (!err)
+			err = wreath_all_reduce(&word, &word, 1, WREATH_INT32,
+						WREATH_MAX, rank->comm, NULL);
+		if (!err) {
+			err = wreath_comm_destroy(rank->comm);
+			rank->comm = NULL;
+		}
+		rank_reach(rank);
+	}
+	return err;
+}
+
+/*
+ * A rank may die before anybody has heard of it: then the others say that it
+ * is missing.  When rank 0 dies nobody can make or serve an id any more.
+ */
+static void a_rank_killed_while_it_joins_or_leaves_ends_all(void **state)
+{
+	uint64_t seed = ranks_seed();
+	int i, r;
+
+	(void)state;
+	ranks_set("WREATH_JOIN_TIMEOUT", "500ms");
+	for (i = 0; i < RANKS_TIMES(3, 4, 40); i++) {
+		int n = (int)ranks_between(&seed, 2, 5);
+		int victim = (int)ranks_between(&seed, 1, (uint64_t)n - 1);
+		struct ranks run = {
+			.n = n, .body = come_and_go, .no_comm = true};
+		char name[16];
+
+		snprintf(name, sizeof(name), "%d", victim);
+		ranks_start(&run);
+		ranks_await(&run, (unsigned int)(n * (i % 3)));
+		ranks_sleep_ms((unsigned int)ranks_between(&seed, 0, 30));
+		ranks_signal(&run, victim, SIGKILL);
+		ranks_join(&run);
+		for (r = 0; r < n; r++) {
+			const struct rank_result *result =
+				&run.shared->results[r];
+
+			if (r == victim)
+				continue;
+			if (result->code != WREATH_EPEER)
+				ranks_expect(&run, r, WREATH_ETIMEOUT, name);
+			ranks_expect(&run, r, result->code, name);
+			assert_true(result->seconds < 10);
+		}
+		ranks_end(&run);
 	}
 }
 
@@ -246,7 +305,7 @@ static void a_short_stop_spoils_nothing(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < RANKS_TIMES(2, 2, 8); i++) {
 		struct plan plan = {.habit = i % 2 ? WORKS_BIG : WORKS_SMALL,
 				    .victim = i % 3};
 		struct ranks run = {.n = 3, .body = count_on, .arg = &plan};
@@ -273,7 +332,7 @@ static void a_long_stop_is_a_timeout_that_names_the_rank(void **state)
 
 	(void)state;
 	ranks_set("WREATH_TIMEOUT", "1s");
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < RANKS_TIMES(2, 2, 6); i++) {
 		struct plan plan = {.habit = i % 2 ? WORKS_BIG : WORKS_SMALL,
 				    .victim = i % 3};
 		struct ranks run = {.n = 3, .body = live, .arg = &plan};
@@ -316,6 +375,9 @@ int main(void)
 		cmocka_unit_test(a_killed_rank_is_named_by_all_in_time),
 		cmocka_unit_test_teardown(
 			a_killed_rank_is_named_on_every_kind_of_arrival,
+			ranks_clean),
+		cmocka_unit_test_teardown(
+			a_rank_killed_while_it_joins_or_leaves_ends_all,
 			ranks_clean),
 		cmocka_unit_test(a_rank_that_exits_without_destroy_is_named),
 		cmocka_unit_test(a_short_stop_spoils_nothing),

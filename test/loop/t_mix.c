@@ -6,8 +6,10 @@
  * Method: seeded trials, the same on every rank, each checked in full.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include "test/loop/trial.h"
 
@@ -34,7 +36,7 @@ static void one_communicator_takes_thousands(void **state)
 	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 64 << 10,
-		.n_trials = RANKS_SANITIZED ? 150 : 1500,
+		.n_trials = RANKS_TIMES(150, 1500, 20000),
 	};
 
 	(void)state;
@@ -61,6 +63,46 @@ static int leave_all(struct wreath_comm **comms)
 	for (i = 0; i < N_COMMS && !err; i++)
 		err = wreath_comm_destroy(comms[i]);
 	return err;
+}
+
+static _Atomic unsigned int n_signals;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	atomic_fetch_add(&n_signals, 1);
+}
+
+/* A profiler's timer: every system call may be interrupted. */
+static int work_interrupted(struct rank *rank)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	struct itimerval often = {.it_interval = {.tv_usec = 500},
+				  .it_value = {.tv_usec = 500}};
+	struct itimerval never = {.it_value = {.tv_usec = 0}};
+	int err;
+
+	sigaction(SIGPROF, &action, NULL);
+	setitimer(ITIMER_PROF, &often, NULL);
+	err = rank_join(rank, &rank->comm);
+	if (!err)
+		err = trials_body(rank);
+	if (!err && !atomic_load(&n_signals))
+		err = rank_broken(rank, "no signal came");
+	setitimer(ITIMER_PROF, &never, NULL);
+	return err;
+}
+
+static void signals_change_nothing(void **state)
+{
+	const struct trials_plan plan = {
+		.seed = ranks_seed(),
+		.bytes = 128 << 10,
+		.n_trials = RANKS_TIMES(50, 300, 3000),
+	};
+
+	(void)state;
+	run_mix(work_interrupted, &plan, 3, RANKS_PROCESSES, true);
 }
 
 struct user {
@@ -109,7 +151,7 @@ static void communicators_work_at_once(void **state)
 	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 128 << 10,
-		.n_trials = RANKS_SANITIZED ? 30 : 200,
+		.n_trials = RANKS_TIMES(30, 200, 3000),
 	};
 
 	(void)state;
@@ -190,7 +232,7 @@ static void streams_carry_several_communicators(void **state)
 	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 128 << 10,
-		.n_trials = RANKS_SANITIZED ? 60 : 500,
+		.n_trials = RANKS_TIMES(60, 500, 8000),
 	};
 
 	(void)state;
@@ -202,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_communicator_takes_thousands),
+		cmocka_unit_test(signals_change_nothing),
 		cmocka_unit_test(communicators_work_at_once),
 		cmocka_unit_test(streams_carry_several_communicators),
 	};

@@ -113,7 +113,7 @@ static void settings_go_together(void **state)
 	size_t k;
 
 	(void)state;
-	for (i = 0; i < (RANKS_SANITIZED ? 4 : 16); i++) {
+	for (i = 0; i < RANKS_TIMES(4, 16, 150); i++) {
 		struct row none = {{{NULL, NULL}}};
 
 		for (k = 0; k < sizeof(knobs) / sizeof(knobs[0]); k++) {
@@ -138,7 +138,7 @@ static void chaos_changes_no_result(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < (RANKS_SANITIZED ? 3 : 10); i++) {
+	for (i = 0; i < RANKS_TIMES(3, 10, 300); i++) {
 		static const struct row ways[] = {
 			{{{NULL, NULL}}},
 			{{{"WREATH_ALGO", "ring"}}},

@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "soft/soft.h"
@@ -222,6 +223,24 @@ static inline int pair_to(struct pair_end *end, enum ibv_qp_state state)
 	struct ibv_qp_attr attr = {.qp_state = state};
 
 	return end->verbs->modify_qp(end->qp, &attr, IBV_QP_STATE);
+}
+
+static inline void pair_sleep_us(long us)
+{
+	const struct timespec time = {us / 1000000, us % 1000000 * 1000};
+
+	nanosleep(&time, NULL);
+}
+
+/* As the device has it, not as it was last told. */
+static inline enum ibv_qp_state pair_state(struct pair_end *end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(end->verbs->query_qp(end->qp, &attr, IBV_QP_STATE,
+					      &init), 0);
+	return attr.qp_state;
 }
 
 static inline void pair_end_close(struct pair_end *end)

@@ -125,7 +125,8 @@ static void all_leave_at_once_quickly(void **state)
 		all_were_good(&ranks);
 	}
 	print_message("20 times 16 ranks in %d ms\n", ms_since(start_ns));
-	assert_true(ms_since(start_ns) < 10000);
+	/* What slows a test down slows this down, too. */
+	assert_true(getenv("TEST_UNDER") || ms_since(start_ns) < 10000);
 }
 
 static int keep_open(struct a_rank *rank)

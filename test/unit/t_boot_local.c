@@ -123,6 +123,9 @@ static void another_user_gets_no_id(void **state)
 		print_message("skipped: only root can be two users\n");
 		skip();
 	}
+	/* The child's copy of the giver's thread is a leak to valgrind. */
+	if (getenv("TEST_UNDER"))
+		skip();
 	snprintf(key.words, sizeof(key.words), "coveted by %d", (int)getpid());
 	bytes = boot_local_name(&key, &name);
 	assert_int_equal(boot_local_give(&key, &id, 2, 5000), 0);

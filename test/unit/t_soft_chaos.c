@@ -103,7 +103,7 @@ static void queue_pairs_overtake_each_other(void **state)
 static void lines_land_in_any_order(void **state)
 {
 	static unsigned char from[4096], to[4096 + 64];
-	struct soft_qp *qp = test_calloc(1, sizeof(*qp));
+	struct soft_qp *qp = base_alloc(1, sizeof(*qp));
 	size_t bytes, skew, i;
 
 	(void)state;
@@ -120,7 +120,7 @@ static void lines_land_in_any_order(void **state)
 			assert_true(!skew || !to[skew - 1]);
 		}
 	}
-	test_free(qp);
+	base_free(qp);
 }
 
 static void seed_decides_alike_each_time(void **state)
@@ -131,7 +131,7 @@ static void seed_decides_alike_each_time(void **state)
 
 	(void)state;
 	for (round = 0; round < 2; round++) {
-		qp = test_calloc(1, sizeof(*qp));
+		qp = base_alloc(1, sizeof(*qp));
 		qp->chaos = seed;
 		qp->attr.rnr_retry = 7;
 		for (i = 0; i < 2000; i++) {
@@ -139,7 +139,7 @@ static void seed_decides_alike_each_time(void **state)
 			if (!held[round][i])
 				qp->is_drawn = false;
 		}
-		test_free(qp);
+		base_free(qp);
 	}
 	assert_memory_equal(held[0], held[1], sizeof(held[0]));
 }

@@ -150,7 +150,7 @@ static void rubbish_in_shared_words_stays_within_bounds(void **state)
 	pid_t pid;
 
 	(void)state;
-	seed = text ? (unsigned int)atoi(text)
+	seed = text ? (unsigned int)strtoul(text, NULL, 10)
 		    : (unsigned int)base_now_ns() % 100000;
 	printf("SEED=%u\n", seed);
 	pid = pair_fork(&a, &socket, &args, idle);
@@ -176,7 +176,7 @@ static void rubbish_in_shared_words_stays_within_bounds(void **state)
 		pair_post(&a, &w);
 		while (ibv_poll_cq(a.cq, 1, &wc) == 1)
 			;
-		if (a.qp->state == IBV_QPS_ERR) {
+		if (pair_state(&a) == IBV_QPS_ERR) {
 			assert_int_equal(pair_to(&a, IBV_QPS_RESET), 0);
 			pair_connect(&a, &a.other, &args);
 		}

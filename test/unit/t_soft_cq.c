@@ -109,7 +109,7 @@ static void queue_that_is_too_small_breaks_with_its_queue_pairs(void **state)
 	assert_int_equal(b.verbs->get_async_event(b.context, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_QP_FATAL);
 	b.verbs->ack_async_event(&event);
-	assert_int_equal(b.qp->state, IBV_QPS_ERR);
+	assert_int_equal(pair_state(&b), IBV_QPS_ERR);
 	pair_close(&a, &b);
 	/* By our own sends, and noticed without a poll. */
 	pair_open(&a, &b, &args);
@@ -117,7 +117,7 @@ static void queue_that_is_too_small_breaks_with_its_queue_pairs(void **state)
 		pair_wr_init(&w, &a, IBV_WR_RDMA_WRITE, 0, 0, 8);
 		assert_int_equal(pair_post(&a, &w), 0);
 	}
-	assert_int_equal(a.qp->state, IBV_QPS_ERR);
+	assert_int_equal(pair_state(&a), IBV_QPS_ERR);
 	assert_int_equal(a.verbs->get_async_event(a.context, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
 	a.verbs->ack_async_event(&event);

@@ -31,7 +31,7 @@ static void await_state(struct pair_end *end, enum ibv_qp_state state)
 				 0);
 		if (attr.qp_state == state)
 			return;
-		usleep(1000);
+		pair_sleep_us(1000);
 	}
 	fail_msg("the state is %d, not %d", attr.qp_state, state);
 }
@@ -155,7 +155,7 @@ static void one_wrong_request(const struct wrong *wrong)
 	w.wr.wr.rdma.rkey ^= wrong->spoil;
 	assert_int_equal(pair_post(&a, &w), 0);
 	pair_expect(&a, 0, wrong->status);
-	assert_int_equal(a.qp->state, IBV_QPS_ERR);
+	assert_int_equal(pair_state(&a), IBV_QPS_ERR);
 	expect_event(&b, wrong->event);
 	await_state(&b, IBV_QPS_ERR);
 	assert_int_equal(b.buf[0], 'b');
@@ -231,8 +231,8 @@ static void local(uint64_t move, uint32_t spoil, int access,
 	w.sge.lkey ^= spoil;
 	assert_int_equal(pair_post(&a, &w), 0);
 	pair_expect(&a, 0, IBV_WC_LOC_PROT_ERR);
-	assert_int_equal(a.qp->state, IBV_QPS_ERR);
-	assert_int_equal(b.qp->state, IBV_QPS_RTS);
+	assert_int_equal(pair_state(&a), IBV_QPS_ERR);
+	assert_int_equal(pair_state(&b), IBV_QPS_RTS);
 	pair_close(&a, &b);
 }
 

@@ -130,7 +130,7 @@ static void status_is_forced_on_the_nth_send(void **state)
 	assert_int_equal(write_8(&a), 0);
 	pair_expect(&a, 0, IBV_WC_SUCCESS);
 	pair_expect(&a, 0, IBV_WC_REM_OP_ERR);
-	assert_int_equal(a.qp->state, IBV_QPS_ERR);
+	assert_int_equal(pair_state(&a), IBV_QPS_ERR);
 	pair_close(&a, &b);
 }
 
@@ -144,10 +144,10 @@ static void queue_pair_fails_after_the_nth_send(void **state)
 	assert_int_equal(pair_post_recv(&a, 3, 0, 0), 0);
 	assert_int_equal(soft_fault(a.context, "qp_error=2"), 0);
 	assert_int_equal(write_8(&a), 0);
-	assert_int_equal(a.qp->state, IBV_QPS_RTS);
+	assert_int_equal(pair_state(&a), IBV_QPS_RTS);
 	assert_int_equal(write_8(&a), 0);
 	expect_event(&a, IBV_EVENT_QP_FATAL);
-	assert_int_equal(a.qp->state, IBV_QPS_ERR);
+	assert_int_equal(pair_state(&a), IBV_QPS_ERR);
 	pair_close(&a, &b);
 }
 
@@ -183,7 +183,7 @@ static void port_that_is_down_is_silent_and_comes_back(void **state)
 	assert_int_equal(soft_fault(a.context, "port_up=1"), 0);
 	expect_event(&a, IBV_EVENT_PORT_ERR);
 	expect_event(&a, IBV_EVENT_PORT_ACTIVE);
-	assert_int_equal(a.qp->state, IBV_QPS_ERR);
+	assert_int_equal(pair_state(&a), IBV_QPS_ERR);
 	pair_close(&a, &b);
 }
 

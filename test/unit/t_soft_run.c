@@ -142,7 +142,7 @@ static void error_completion_is_made_unasked_and_poisons_the_rest(void **state)
 	assert_int_equal(wc.opcode, 0xa5a5a5a5);
 	assert_int_equal(wc.byte_len, 0xa5a5a5a5);
 	assert_int_equal(wc.wc_flags, 0xa5a5a5a5);
-	assert_int_equal(a.qp->state, IBV_QPS_ERR);
+	assert_int_equal(pair_state(&a), IBV_QPS_ERR);
 	pair_close(&a, &b);
 }
 
@@ -283,7 +283,7 @@ static void missing_receive_is_retried_as_often_as_told(void **state)
 	pair_open(&a, &b, &args);
 	us = time_to_fail(&a, IBV_WR_SEND, IBV_WC_RNR_RETRY_EXC_ERR);
 	assert_in_range(us, 30000, 1000000);
-	assert_int_equal(b.qp->state, IBV_QPS_RTS);
+	assert_int_equal(pair_state(&b), IBV_QPS_RTS);
 	pair_close(&a, &b);
 
 	args.rnr_retry = 7; /* for ever */
@@ -292,7 +292,7 @@ static void missing_receive_is_retried_as_often_as_told(void **state)
 	pair_wr_init(&w, &a, IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0, 8);
 	assert_int_equal(pair_post(&a, &w), 0);
 	post(&a, 2, IBV_SEND_SIGNALED); /* waits behind it */
-	usleep(30000);
+	pair_sleep_us(30000);
 	pair_expect_none(&a);
 	assert_int_equal(pair_post_recv(&b, 5, 0, 0), 0);
 	pair_expect(&a, 0, IBV_WC_SUCCESS);
@@ -353,7 +353,7 @@ static void unknown_operations_are_refused(void **state)
 	pair_open(&a, &b, &args);
 	for (i = 0; i < base_countof(unknown); i++)
 		assert_int_equal(try_post(&a, unknown[i]), EOPNOTSUPP);
-	assert_int_equal(a.qp->state, IBV_QPS_RTS);
+	assert_int_equal(pair_state(&a), IBV_QPS_RTS);
 	pair_close(&a, &b);
 }
 
