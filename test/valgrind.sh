@@ -6,6 +6,7 @@
 # ends by _exit() leaves its parent's memory where it is; that is no loss.
 log=$(mktemp -d) || exit 1
 trap 'rm -rf "$log"' EXIT
+trap 'cat "$log"/*; exit 1' TERM
 valgrind -q --fair-sched=try --error-exitcode=99 --leak-check=full \
 	--show-leak-kinds=definite --errors-for-leak-kinds=none \
 	--log-file="$log/%p" "$@" &
