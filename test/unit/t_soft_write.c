@@ -83,7 +83,7 @@ static void stream_sink(struct pair_end *b, int socket)
 {
 	struct pair_wr w;
 	struct ibv_wc wc;
-	uint64_t i, j;
+	uint64_t i, j, done;
 
 	for (i = 0; i < WINDOW; i++)
 		assert_int_equal(pair_post_recv(b, i, 0, 0), 0);
@@ -101,9 +101,11 @@ static void stream_sink(struct pair_end *b, int socket)
 		for (j = 0; j < 8; j++)
 			assert_int_equal(line[j], i);
 		assert_int_equal(pair_post_recv(b, i % WINDOW, 0, 0), 0);
-		*(uint64_t *)(void *)(b->buf + 8192) = i + 1;
-		pair_wr_init(&w, b, IBV_WR_RDMA_WRITE, 8192, 8192, 8);
-		w.wr.send_flags = i % 32 ? 0 : IBV_SEND_SIGNALED;
+		done = i + 1;
+		pair_wr_init(&w, b, IBV_WR_RDMA_WRITE, 0, 8192, 8);
+		w.sge.addr = (uintptr_t)&done;
+		w.wr.send_flags = IBV_SEND_INLINE |
+				  (i % 32 ? 0 : IBV_SEND_SIGNALED);
 		assert_int_equal(pair_post(b, &w), 0);
 	}
 	pair_meet(socket);
