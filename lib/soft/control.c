@@ -25,24 +25,6 @@
 #define RETRY_MS 100
 #define MAX_GUESTS 8192u
 
-int soft_listen(const struct soft_address *address)
-{
-	struct sockaddr_un name;
-	socklen_t n = soft_address_name(address, &name);
-	int fd, err;
-
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -1;
-	if (bind(fd, (struct sockaddr *)&name, n) || listen(fd, SOMAXCONN)) {
-		err = errno;
-		close(fd);
-		errno = err;
-		return -1;
-	}
-	return fd;
-}
-
 static int open_listener(struct soft_context *c)
 {
 	int tries;

@@ -4,17 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "soft/peer.h"
 #include "soft/qp.h"
 
-/* How long a peer that exists is given to answer when we connect. */
-#define CONNECT_S 2
 /* How often a wait for a peer looks whether it lives. */
 #define SLICE_MS 10
 
@@ -73,39 +69,6 @@ static void in_child(void)
 void soft_registry_watch_forks(void)
 {
 	pthread_atfork(before_fork, after_fork, in_child);
-}
-
-bool soft_address_is(const struct soft_address *a,
-		     const struct soft_address *b)
-{
-	if (a->kind != b->kind)
-		return false;
-	if (a->kind == SOFT_INFINIBAND)
-		return a->lid == b->lid;
-	return !memcmp(a->gid.raw, b->gid.raw, sizeof(a->gid.raw));
-}
-
-socklen_t soft_address_name(const struct soft_address *address,
-			    struct sockaddr_un *name)
-{
-	char *path = name->sun_path + 1; /* abstract: it begins with 0 */
-	size_t room = sizeof(name->sun_path) - 1;
-	const uint8_t *g = address->gid.raw;
-	int n;
-
-	memset(name, 0, sizeof(*name));
-	name->sun_family = AF_UNIX;
-	if (address->kind == SOFT_INFINIBAND)
-		n = snprintf(path, room, "wreath-soft-lid-%04x", address->lid);
-	else
-		n = snprintf(path, room,
-			     "wreath-soft-gid-%02x%02x%02x%02x%02x%02x%02x%02x"
-			     "%02x%02x%02x%02x%02x%02x%02x%02x",
-			     g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7],
-			     g[8], g[9], g[10], g[11], g[12], g[13], g[14],
-			     g[15]);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			   (size_t)n);
 }
 
 void soft_registry_add(struct soft_context *c)
@@ -304,30 +267,6 @@ out:
 	return peer;
 }
 
-/* A socket to whoever listens at @address and runs under our user, or -1. */
-static int dial(const struct soft_address *address, int *pid)
-{
-	struct timeval limit = {.tv_sec = CONNECT_S};
-	struct sockaddr_un name;
-	socklen_t n = soft_address_name(address, &name);
-	struct ucred cred;
-	socklen_t cred_n = sizeof(cred);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (connect(fd, (struct sockaddr *)&name, n) ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_n) ||
-	    cred.uid != geteuid()) {
-		close(fd);
-		return -1;
-	}
-	*pid = cred.pid;
-	return fd;
-}
-
 static struct soft_peer *connect_far(struct soft_context *c,
 				     const struct soft_address *address)
 {
@@ -335,7 +274,7 @@ static struct soft_peer *connect_far(struct soft_context *c,
 	struct soft_peer *peer;
 	int fd, seg_fd, pid;
 
-	fd = dial(address, &pid);
+	fd = soft_dial(address, &pid);
 	if (fd < 0)
 		return NULL;
 	if (soft_message_send(fd, SOFT_HELLO, c->id, 0, -1) ||

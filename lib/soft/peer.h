@@ -12,7 +12,6 @@
 struct soft_mapping {
 	struct soft_mapping *next;
 	uint64_t id;
-	uint64_t asked_ns;
 	size_t bytes;
 	char *base; /* NULL: asked for */
 };
@@ -57,6 +56,18 @@ struct soft_guest {
 
 void soft_held_put(struct soft_held *held);
 
+/* ---- address.c ---- */
+
+bool soft_address_is(const struct soft_address *a,
+		     const struct soft_address *b);
+/* The socket's name of an address, and its length. */
+socklen_t soft_address_name(const struct soft_address *address,
+			    struct sockaddr_un *name);
+/* A socket that listens at @address, or -1. */
+int soft_listen(const struct soft_address *address);
+/* One to whoever listens there and runs under our user, or -1; about 2 s. */
+int soft_dial(const struct soft_address *address, int *pid);
+
 /* ---- peer.c, mapping.c ---- */
 
 void soft_registry_watch_forks(void);
@@ -75,12 +86,6 @@ void soft_peer_died(struct soft_context *c, struct soft_peer *peer);
  */
 bool soft_peer_drain(struct soft_qp *qp, int timeout_ms);
 void soft_peers_free(struct soft_context *c);
-bool soft_address_is(const struct soft_address *a,
-		     const struct soft_address *b);
-/* The socket's name of an address, and its length. */
-socklen_t soft_address_name(const struct soft_address *address,
-			    struct sockaddr_un *name);
-
 /* Where region @id of a far peer is mapped here; NULL: not yet. */
 char *soft_mapping_find(struct soft_peer *peer, uint64_t id, size_t *bytes);
 /* Ask for it, unless that was done; it comes by the control thread. */
@@ -138,8 +143,6 @@ bool soft_note_send(struct soft_qp *qp, uint32_t notes);
 /* Act on notes for queue pair @slot at @epoch.  No locks held. */
 void soft_note_take(struct soft_context *c, uint32_t slot, uint32_t epoch,
 		    uint32_t notes);
-/* A socket that listens at @address, or -1. */
-int soft_listen(const struct soft_address *address);
 int soft_control_start(struct soft_context *c);
 void soft_control_stop(struct soft_context *c);
 void soft_control_wake(struct soft_context *c);

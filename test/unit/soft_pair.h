@@ -70,6 +70,7 @@ struct pair_args {
 	uint8_t rnr_retry, rnr_timer; /* 0: fail at once; 1: 10 us */
 	uint32_t psn_gap; /* sender's PSN is off by this: they never talk */
 	int device;	  /* which of the list */
+	int no_reads;	  /* 1: none are sent; 2: none are taken */
 };
 
 static inline void pair_memory(struct pair_end *end,
@@ -172,7 +173,7 @@ static inline int pair_to_rtr(struct pair_end *end,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = end->other.qpn,
 		.rq_psn = end->other.psn,
-		.max_dest_rd_atomic = 4,
+		.max_dest_rd_atomic = args->no_reads == 2 ? 0 : 4,
 		.min_rnr_timer = args->rnr_timer,
 		.ah_attr = {.port_num = 1, .dlid = end->other.lid},
 	};
@@ -198,7 +199,7 @@ static inline int pair_to_rts(struct pair_end *end,
 		.retry_cnt = args->retry_cnt ? args->retry_cnt : 3,
 		.rnr_retry = args->rnr_retry,
 		.sq_psn = end->card.psn + args->psn_gap,
-		.max_rd_atomic = 4,
+		.max_rd_atomic = args->no_reads == 1 ? 0 : 4,
 	};
 
 	return end->verbs->modify_qp(end->qp, &attr,

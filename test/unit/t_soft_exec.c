@@ -106,6 +106,26 @@ static void read_brings_the_peers_bytes(void **state)
 	pair_close(&a, &b);
 }
 
+static void read_needs_room_for_reads_at_both_ends(void **state)
+{
+	struct pair_args args = {.no_reads = 1};
+	struct pair_end a, b;
+	struct pair_wr w;
+
+	(void)state;
+	pair_open(&a, &b, &args);
+	pair_wr_init(&w, &a, IBV_WR_RDMA_READ, 0, 0, 8);
+	assert_int_equal(pair_post(&a, &w), EINVAL);
+	pair_close(&a, &b);
+	args.no_reads = 2;
+	pair_open(&a, &b, &args);
+	pair_wr_init(&w, &a, IBV_WR_RDMA_READ, 0, 0, 8);
+	assert_int_equal(pair_post(&a, &w), 0);
+	pair_expect(&a, 0, IBV_WC_REM_INV_REQ_ERR);
+	expect_event(&b, IBV_EVENT_QP_REQ_ERR);
+	pair_close(&a, &b);
+}
+
 static void inline_data_is_taken_when_posted(void **state)
 {
 	struct pair_args args = {.rnr_retry = 7, .inline_bytes = 100};
@@ -349,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send_scatters_and_gathers),
 		cmocka_unit_test(read_brings_the_peers_bytes),
+		cmocka_unit_test(read_needs_room_for_reads_at_both_ends),
 		cmocka_unit_test(inline_data_is_taken_when_posted),
 		cmocka_unit_test(requests_without_right_fail_at_both_ends),
 		cmocka_unit_test(key_of_another_domain_is_no_key),

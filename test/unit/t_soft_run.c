@@ -326,12 +326,21 @@ static void what_waits_goes_on_without_the_application(void **state)
 
 static void drained_queue_holds_its_sends(void **state)
 {
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD,
+				   .en_sqd_async_notify = 1};
 	struct pair_args args = {0};
+	struct ibv_async_event event;
 	struct pair_end a, b;
 
 	(void)state;
 	pair_open(&a, &b, &args);
-	assert_int_equal(pair_to(&a, IBV_QPS_SQD), 0);
+	assert_int_equal(a.verbs->modify_qp(a.qp, &attr,
+					    IBV_QP_STATE |
+						    IBV_QP_EN_SQD_ASYNC_NOTIFY),
+			 0);
+	assert_int_equal(a.verbs->get_async_event(a.context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
+	a.verbs->ack_async_event(&event);
 	post(&a, 1, IBV_SEND_SIGNALED);
 	pair_expect_none(&a);
 	assert_int_equal(pair_to(&a, IBV_QPS_RTS), 0);
