@@ -27,8 +27,8 @@ check() {
 	failed=1
 }
 
-for tool in cc ld make c++ pkg-config git clang cppcheck shellcheck mandoc gnuplot \
-	mpirun.openmpi mpicc.openmpi mpirun.mpich mpicc.mpich; do
+for tool in cc ld make c++ pkg-config git clang cppcheck shellcheck mandoc \
+	gnuplot mpirun.openmpi mpicc.openmpi mpirun.mpich mpicc.mpich; do
 	false_one $tool 'exit 0'
 done
 false_one clang "echo '$bin'"
