@@ -39,6 +39,16 @@ struct net_grant {
 };
 _Static_assert(sizeof(struct net_grant) == BASE_LINE, "a grant is a line");
 
+/*
+ * A signature on the board.  Peers READ it whenever they like, also while it
+ * is written: the last word tells whether the others belong together.
+ */
+struct net_entry {
+	_Atomic uint64_t words[8]; /* four of the signature, and their check */
+};
+_Static_assert(sizeof(struct net_entry) == BASE_LINE, "an entry is a line");
+#define NET_SIGNS 8 /* operations on the board */
+
 /* Immediate data that only wakes a sleeper. */
 #define NET_IMM_WAKE 0xffffffffu
 

@@ -127,7 +127,7 @@ struct net_conn {
 	uint32_t rkey; /* of the peer's mailbox */
 	uint32_t lkey_stage;
 	bool ready;
-	bool read_done; /* the READ of net_sign_read() */
+	bool is_reading; /* a READ of net_sign_read() is under way */
 	uint32_t n_posted, n_done; /* send requests, and those reclaimed */
 	uint32_t max_inline;
 	uint32_t n_places_sent, n_places_taken;
@@ -181,7 +181,7 @@ struct net {
 	char (*names)[128];
 	const struct base_env *env;
 	/* Signatures of our last operations, for peers to READ. */
-	struct net_sign *board;
+	struct net_entry *board; /* [NET_SIGNS] */
 	int board_fd;
 	struct ibv_mr *board_mr[NET_PORTS_MAX];
 	int failed; /* the error that a completion brought, or 0 */
@@ -199,7 +199,6 @@ struct net_sign {
 	uint32_t op;
 	uint32_t algo;
 };
-#define NET_SIGNS 8 /* operations on the board */
 
 int net_open(const struct net_args *args, struct net **out);
 void net_close(struct net *net);
@@ -245,10 +244,7 @@ int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
 		  struct net_sign *sign);
 
 /* Post the signature of our operation for the peers to READ. */
-static inline void net_sign_post(struct net *net, const struct net_sign *sign)
-{
-	net->board[sign->seq % NET_SIGNS] = *sign;
-}
+void net_sign_post(struct net *net, const struct net_sign *sign);
 
 /*
  * Grant @conn's peer the places of the operation with @signature: @output,

@@ -53,7 +53,7 @@ static int on_completion(struct net *net, const struct ibv_wc *wc)
 	if (!(wc->wr_id & NET_WR_RECV)) {
 		conn->n_done = (uint32_t)wc->wr_id;
 		if (wc->wr_id & NET_WR_READ)
-			conn->read_done = true;
+			conn->is_reading = false;
 		return 0;
 	}
 	err = on_immediate(conn, ntohl(wc->imm_data));
@@ -133,44 +133,4 @@ int net_block(struct net *net, int timeout_ms)
 		if (fds[i].revents & POLLIN)
 			drain_events(&net->ports[i]);
 	return net_poll(net);
-}
-
-int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
-		  struct net_sign *sign)
-{
-	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000u;
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)conn->mailbox + NET_BOX_SCRATCH,
-		.length = sizeof(*sign),
-		.lkey = conn->mailbox_mr->lkey,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_READ,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
-	struct ibv_send_wr *bad;
-
-	wr.wr.rdma.remote_addr =
-		conn->other.board + seq % NET_SIGNS * sizeof(*sign);
-	wr.wr.rdma.rkey = conn->other.board_rkey;
-	conn->read_done = false;
-	conn->n_posted++;
-	wr.wr_id = net_wr_id(conn, NET_WR_READ) | conn->n_posted;
-	if (ibv_post_send(conn->qp, &wr, &bad)) {
-		conn->n_posted--;
-		return WREATH_EAGAIN;
-	}
-	while (!conn->read_done) {
-		int err = net_poll(conn->net);
-
-		if (err)
-			return err;
-		if (base_now_ns() > end_ns)
-			return WREATH_EAGAIN;
-		base_pause();
-	}
-	memcpy(sign, conn->mailbox + NET_BOX_SCRATCH, sizeof(*sign));
-	return sign->seq < seq ? WREATH_EAGAIN : 0;
 }

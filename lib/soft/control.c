@@ -133,7 +133,10 @@ static void trim(struct soft_context *c, uint64_t id)
 
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next) {
-		if (peer->id == id && !peer->held)
+		if (peer->id != id)
+			continue;
+		soft_pins_trim(peer);
+		if (!peer->held)
 			soft_mappings_trim(c, peer);
 	}
 	pthread_mutex_unlock(&c->lock);

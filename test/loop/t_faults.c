@@ -154,7 +154,7 @@ static void a_port_that_stays_down_is_told(void **state)
 static void what_the_device_gets_over_is_not_seen(void **state)
 {
 	static const char *const clauses[] = {
-		"port_down=30:100", "delay=300", "gid_change=20",
+		"port_down=30:100", "delay=300", "gid_change=0",
 		"bounce=always", "fail_qp=1"};
 	uint64_t seed = ranks_seed();
 	size_t i;

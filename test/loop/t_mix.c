@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
+#include <time.h>
 
 #include "test/loop/trial.h"
 
@@ -77,19 +77,23 @@ static void on_signal(int signal)
 static int work_interrupted(struct rank *rank)
 {
 	struct sigaction action = {.sa_handler = on_signal};
-	struct itimerval often = {.it_interval = {.tv_usec = 500},
-				  .it_value = {.tv_usec = 500}};
-	struct itimerval never = {.it_value = {.tv_usec = 0}};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
+				 .sigev_signo = SIGUSR1};
+	const struct itimerspec often = {.it_interval = {.tv_nsec = 300000},
+					 .it_value = {.tv_nsec = 300000}};
+	timer_t timer;
 	int err;
 
-	sigaction(SIGPROF, &action, NULL);
-	setitimer(ITIMER_PROF, &often, NULL);
+	if (sigaction(SIGUSR1, &action, NULL) ||
+	    timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+	    timer_settime(timer, 0, &often, NULL))
+		return rank_broken(rank, "no timer");
 	err = rank_join(rank, &rank->comm);
 	if (!err)
 		err = trials_body(rank);
 	if (!err && !atomic_load(&n_signals))
 		err = rank_broken(rank, "no signal came");
-	setitimer(ITIMER_PROF, &never, NULL);
+	timer_delete(timer);
 	return err;
 }
 

@@ -52,8 +52,8 @@ static const struct row rows[] = {
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static void run_row(const struct row *row, const struct trials_plan *plan, int n,
-		    enum ranks_mode mode)
+static void run_row(const struct row *row, const struct trials_plan *plan,
+		    int n, enum ranks_mode mode)
 {
 	struct ranks run = {
 		.n = n, .mode = mode, .body = trials_body, .arg = plan,

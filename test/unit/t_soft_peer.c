@@ -241,7 +241,7 @@ static void deregistration_does_not_wait_for_the_dead(void **state)
 	waitpid(pid, &status, 0);
 	start = base_now_ns();
 	assert_int_equal(a.verbs->dereg_mr(mr), 0);
-	assert_true(base_now_ns() - start < 5500000000u);
+	assert_true(base_now_ns() - start < 3000000000u);
 	pair_end_close(&a);
 	close(socket);
 }
@@ -277,7 +277,7 @@ static void memory_of_another_process_can_be_mapped(void **state)
 
 static void forked_child_is_kept_out(void **state)
 {
-	struct pair_end a, b;
+	struct pair_end a, b, c, d;
 	struct ibv_device_attr attr;
 	struct pair_wr w;
 	struct ibv_wc wc;
@@ -301,11 +301,11 @@ static void forked_child_is_kept_out(void **state)
 #if !defined(__SANITIZE_THREAD__)
 		/* Contexts of its own are as good as ever; the thread
 		 * sanitizer has no threads after such a fork. */
-		pair_open(&a, &b, &args);
-		pair_wr_init(&w, &a, IBV_WR_RDMA_WRITE, 0, 0, 8);
-		assert_int_equal(pair_post(&a, &w), 0);
-		pair_expect(&a, 0, IBV_WC_SUCCESS);
-		pair_close(&a, &b);
+		pair_open(&c, &d, &args);
+		pair_wr_init(&w, &c, IBV_WR_RDMA_WRITE, 0, 0, 8);
+		assert_int_equal(pair_post(&c, &w), 0);
+		pair_expect(&c, 0, IBV_WC_SUCCESS);
+		pair_close(&c, &d);
 #endif
 		_exit(0);
 	}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* The board: what each rank is doing, for its peers to READ. */
+#include <string.h>
+
+#include "net/inner.h"
+
+#define SIGN_WORDS 4u
+
+static uint64_t check_of(const uint64_t words[SIGN_WORDS])
+{
+	uint64_t mixed = 0x9e3779b97f4a7c15u; /* an empty entry has no sign */
+	size_t i;
+
+	for (i = 0; i < SIGN_WORDS; i++)
+		mixed = (mixed ^ mixed >> 29 ^ words[i]) * 0xbf58476d1ce4e5b9u;
+	return mixed;
+}
+
+void net_sign_post(struct net *net, const struct net_sign *sign)
+{
+	struct net_entry *entry = &net->board[sign->seq % NET_SIGNS];
+	const uint64_t words[SIGN_WORDS] = {
+		sign->seq, sign->count,
+		(uint64_t)sign->collective << 32 | sign->type,
+		(uint64_t)sign->op << 32 | sign->algo};
+	size_t i;
+
+	/* No order is needed: the check tells a reader which is which. */
+	for (i = 0; i < SIGN_WORDS; i++)
+		atomic_store_explicit(&entry->words[i], words[i],
+				      memory_order_relaxed);
+	atomic_store_explicit(&entry->words[SIGN_WORDS], check_of(words),
+			      memory_order_relaxed);
+}
+
+/* What was READ, unless it was torn, or is of an operation before @seq. */
+static int take(const struct net_conn *conn, uint64_t seq,
+		struct net_sign *sign)
+{
+	uint64_t words[SIGN_WORDS + 1];
+
+	memcpy(words, conn->mailbox + NET_BOX_SCRATCH, sizeof(words));
+	if (words[SIGN_WORDS] != check_of(words) || words[0] < seq)
+		return WREATH_EAGAIN;
+	sign->seq = words[0];
+	sign->count = words[1];
+	sign->collective = (uint32_t)(words[2] >> 32);
+	sign->type = (uint32_t)words[2];
+	sign->op = (uint32_t)(words[3] >> 32);
+	sign->algo = (uint32_t)words[3];
+	return 0;
+}
+
+static int await_read(struct net_conn *conn, uint64_t end_ns)
+{
+	while (conn->is_reading) {
+		int err = net_poll(conn->net);
+
+		if (err)
+			return err;
+		if (base_now_ns() > end_ns)
+			return WREATH_EAGAIN;
+		base_pause();
+	}
+	return 0;
+}
+
+int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
+		  struct net_sign *sign)
+{
+	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000u;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)conn->mailbox + NET_BOX_SCRATCH,
+		.length = sizeof(struct net_entry),
+		.lkey = conn->mailbox_mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *bad;
+	int err;
+
+	/* One that we gave up may still land: it is of another operation. */
+	err = await_read(conn, end_ns);
+	if (err)
+		return err;
+	wr.wr.rdma.remote_addr = conn->other.board +
+				 seq % NET_SIGNS * sizeof(struct net_entry);
+	wr.wr.rdma.rkey = conn->other.board_rkey;
+	conn->n_posted++;
+	wr.wr_id = net_wr_id(conn, NET_WR_READ) | conn->n_posted;
+	if (ibv_post_send(conn->qp, &wr, &bad)) {
+		conn->n_posted--;
+		return WREATH_EAGAIN;
+	}
+	conn->is_reading = true;
+	err = await_read(conn, end_ns);
+	return err ? err : take(conn, seq, sign);
+}
