@@ -150,10 +150,7 @@ under_valgrind() {
 	suffix=" [valgrind]"
 	limit=300
 	if command -v valgrind >/dev/null; then
-		TEST_UNDER=valgrind unit "$B" valgrind -q --fair-sched=try \
-			--error-exitcode=99 --leak-check=full \
-			--show-leak-kinds=definite \
-			--errors-for-leak-kinds=definite
+		TEST_UNDER=valgrind unit "$B" test/valgrind.sh
 	else
 		try "unit$suffix" 10 sh -c 'echo no valgrind; exit 77'
 	fi

@@ -72,8 +72,13 @@ build_peer() {
 	esac
 }
 
+# A core for each rank where there are enough, as `wreath perf` does.
+binding() {
+	[ "$1" -le "$(nproc)" ] && echo core || echo none
+}
+
 open_mpi() {
-	local n=$1 options=(--oversubscribe)
+	local n=$1 options=(--oversubscribe --bind-to "$(binding "$1")")
 	shift
 	[ "$(id -u)" != 0 ] || options+=(--allow-run-as-root)
 	# shellcheck disable=SC2086
@@ -92,7 +97,8 @@ measure() {
 		;;
 	mpich)
 		# shellcheck disable=SC2086
-		timeout -k 5 600 mpirun.mpich -n "$2" "$out/mpich" \
+		timeout -k 5 600 mpirun.mpich -bind-to "$(binding "$2")" -n "$2" \
+			"$out/mpich" \
 			"$duration" "$touch" $sizes
 		;;
 	gloo)

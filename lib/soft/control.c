@@ -15,6 +15,7 @@
 
 #include "soft/peer.h"
 #include "soft/qp.h"
+#include "soft/watch.h"
 #include "soft/queue.h"
 
 /* How often what waits is tried again: the least RNR timer is 10 us, and a
@@ -132,7 +133,10 @@ static void trim(struct soft_context *c, uint64_t id)
 
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next) {
-		if (peer->id == id && !peer->held)
+		if (peer->id != id)
+			continue;
+		soft_pins_trim(peer);
+		if (!peer->held)
 			soft_mappings_trim(c, peer);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -207,43 +211,7 @@ static void fire_all(struct soft_context *c)
 	}
 }
 
-/*
- * The descriptors to wait for: ours, guests' and peers'.  Grows as needed;
- * when it cannot, those at the end wait for better times, but never ours.
- */
-struct watch {
-	struct pollfd few[8];
-	struct pollfd *fds;
-	size_t n, room;
-	bool is_short;
-};
-
-static bool watch_reserve(struct watch *w, size_t n)
-{
-	struct pollfd *fds;
-
-	if (n <= w->room)
-		return true;
-	fds = base_alloc(2 * n, sizeof(*fds));
-	if (!fds)
-		return false;
-	if (w->fds != w->few)
-		base_free(w->fds);
-	w->fds = fds;
-	w->room = 2 * n;
-	return true;
-}
-
-static void watch_add(struct watch *w, int fd)
-{
-	if (w->n < w->room) {
-		w->fds[w->n].fd = fd;
-		w->fds[w->n].events = POLLIN;
-		w->fds[w->n++].revents = 0;
-	}
-}
-
-static void watch_fill(struct soft_context *c, struct watch *w)
+static void watch_fill(struct soft_context *c, struct soft_watch *w)
 {
 	struct soft_guest *guest;
 	struct soft_peer *peer;
@@ -252,31 +220,20 @@ static void watch_fill(struct soft_context *c, struct watch *w)
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next)
 		n++;
-	w->is_short = !watch_reserve(w, n);
+	w->is_short = !soft_watch_reserve(w, n);
 	w->n = 0;
-	watch_add(w, c->wake_fd);
-	watch_add(w, c->listen_fd);
+	soft_watch_add(w, c->wake_fd);
+	soft_watch_add(w, c->listen_fd);
 	for (guest = c->guests; guest; guest = guest->next)
-		watch_add(w, guest->fd);
+		soft_watch_add(w, guest->fd);
 	for (peer = c->peers; peer; peer = peer->next) {
 		if (peer->fd >= 0 && !atomic_load(&peer->is_dead))
-			watch_add(w, peer->fd);
+			soft_watch_add(w, peer->fd);
 	}
 	pthread_mutex_unlock(&c->lock);
 }
 
-static bool is_ready(const struct watch *w, int fd)
-{
-	size_t i;
-
-	for (i = 0; i < w->n; i++) {
-		if (w->fds[i].fd == fd)
-			return w->fds[i].revents;
-	}
-	return false;
-}
-
-static void serve(struct soft_context *c, const struct watch *w)
+static void serve(struct soft_context *c, const struct soft_watch *w)
 {
 	struct soft_guest **at;
 	struct soft_peer *peer;
@@ -285,7 +242,8 @@ static void serve(struct soft_context *c, const struct watch *w)
 	for (at = &c->guests; *at;) {
 		struct soft_guest *guest = *at;
 
-		if (!is_ready(w, guest->fd) || serve_guest(c, guest)) {
+		if (!soft_watch_is_ready(w, guest->fd) ||
+		    serve_guest(c, guest)) {
 			at = &guest->next;
 			continue;
 		}
@@ -300,7 +258,7 @@ static void serve(struct soft_context *c, const struct watch *w)
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next) {
 		if (peer->fd >= 0 && !atomic_load(&peer->is_dead) &&
-		    is_ready(w, peer->fd))
+		    soft_watch_is_ready(w, peer->fd))
 			serve_peer(c, peer);
 	}
 	if (has_died)
@@ -311,10 +269,10 @@ static void serve(struct soft_context *c, const struct watch *w)
 static void *control(void *arg)
 {
 	struct soft_context *c = arg;
-	struct watch w = {.room = base_countof(w.few)};
+	struct soft_watch w;
 	uint64_t count;
 
-	w.fds = w.few;
+	soft_watch_init(&w);
 	while (!atomic_load(&c->must_stop)) {
 		int n, wait_ms = soft_faults_tick(c);
 
@@ -338,8 +296,7 @@ static void *control(void *arg)
 		if (atomic_load(&c->n_pending))
 			soft_run_all(c);
 	}
-	if (w.fds != w.few)
-		base_free(w.fds);
+	soft_watch_release(&w);
 	return NULL;
 }
 

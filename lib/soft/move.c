@@ -18,10 +18,11 @@ static int move_far(const struct soft_piece *to, uint64_t to_at,
 		    uint64_t *n, int pid)
 {
 	const bool is_write = !to->at;
-	struct iovec near = {is_write ? from->at + from_at : to->at + to_at, *n};
+	struct iovec near = {.iov_len = *n};
 	struct iovec far = {.iov_len = *n};
 	ssize_t done;
 
+	near.iov_base = is_write ? from->at + from_at : to->at + to_at;
 	far.iov_base = (void *)(uintptr_t)(is_write ? to->far + to_at
 						    : from->far + from_at);
 	done = is_write ? process_vm_writev(pid, &near, 1, &far, 1, 0)
@@ -48,7 +49,8 @@ static int move_by_peer(struct soft_qp *qp, const struct soft_piece *to,
 	};
 	int err;
 
-	if (qp->bounce == SOFT_BOUNCE_DONE || qp->bounce == SOFT_BOUNCE_FAILED) {
+	if (qp->bounce == SOFT_BOUNCE_DONE ||
+	    qp->bounce == SOFT_BOUNCE_FAILED) {
 		err = qp->bounce == SOFT_BOUNCE_FAILED ? EFAULT : 0;
 		qp->bounce = SOFT_BOUNCE_NONE;
 		*n = qp->bounce_bytes;

@@ -351,9 +351,7 @@ void soft_drain(struct soft_context *c)
 		if (!qp || !qp->is_live)
 			continue;
 		soft_lock_drain(qp->lock, DRAIN_MS);
-		if (!qp->peer_qp || qp->peer->is_dead)
-			continue;
-		if (!soft_lock_drain(&qp->peer_qp->send_lock, DRAIN_MS))
+		if (!soft_peer_drain(qp, DRAIN_MS))
 			base_log(BASE_LOG_WARN,
 				 "soft device: process %d stopped while it "
 				 "wrote here; its write may still come",

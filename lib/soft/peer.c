@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,8 @@
 
 /* How long a peer that exists is given to answer when we connect. */
 #define CONNECT_S 2
+/* How often a wait for a peer looks whether it lives. */
+#define SLICE_MS 10
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct soft_context *registry;
@@ -152,6 +155,29 @@ void soft_peer_died(struct soft_context *c, struct soft_peer *peer)
 		qp->is_fast = false;
 		soft_unlock(qp->lock);
 	}
+}
+
+/* Its control thread may not have noticed, or be waiting for our lock. */
+static bool has_hung_up(const struct soft_peer *peer)
+{
+	struct pollfd p = {.fd = peer->fd};
+
+	return atomic_load(&peer->is_dead) ||
+	       (peer->fd >= 0 && poll(&p, 1, 0) == 1 && p.revents);
+}
+
+bool soft_peer_drain(struct soft_qp *qp, int timeout_ms)
+{
+	int waited_ms;
+
+	if (!qp->peer_qp)
+		return true;
+	for (waited_ms = 0; waited_ms < timeout_ms; waited_ms += SLICE_MS) {
+		if (soft_lock_drain(&qp->peer_qp->send_lock, SLICE_MS) ||
+		    has_hung_up(qp->peer))
+			return true;
+	}
+	return false;
 }
 
 static void peer_free(struct soft_peer *peer)

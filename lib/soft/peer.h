@@ -69,6 +69,11 @@ struct soft_peer *soft_peer_get(struct soft_context *c,
 void soft_peer_put(struct soft_context *c, struct soft_peer *peer);
 /* A peer is silent from now on.  Caller holds the context's lock. */
 void soft_peer_died(struct soft_context *c, struct soft_peer *peer);
+/*
+ * Wait until a post of @qp's peer that is under way has ended, at most
+ * @timeout_ms; false when that passed.  Does not wait for the dead.
+ */
+bool soft_peer_drain(struct soft_qp *qp, int timeout_ms);
 void soft_peers_free(struct soft_context *c);
 bool soft_address_is(const struct soft_address *a,
 		     const struct soft_address *b);

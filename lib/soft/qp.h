@@ -76,7 +76,7 @@ struct soft_qp {
 
 	/* Zeroed from here on for each new queue pair.  The send path comes
 	 * first, all under the send lock. */
-	/* Written under the send lock; ibv.state is what the caller was told. */
+	/* Under the send lock; ibv.state is what the caller was told. */
 	_Atomic(enum ibv_qp_state) state;
 	bool is_live;
 	bool is_fast; /* linked, nothing waits, no faults */

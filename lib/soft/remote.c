@@ -52,7 +52,8 @@ bool soft_link(struct soft_qp *qp)
 	if (accept == qp->accept && qp->accept_at)
 		return true;
 	/* A queue pair answers to its own peer and packet number only. */
-	if (LOAD(&s->dest_id) != c->id || LOAD(&s->qpn) != qp->attr.dest_qp_num ||
+	if (LOAD(&s->dest_id) != c->id ||
+	    LOAD(&s->qpn) != qp->attr.dest_qp_num ||
 	    LOAD(&s->dest_qpn) != qp->ibv.qp_num ||
 	    LOAD(&s->rq_psn) != qp->attr.sq_psn || !link_rings(qp, s))
 		return false;

@@ -142,7 +142,8 @@ static const char *get_device_name(struct ibv_device *device)
 	.create_comp_channel = soft_create_comp_channel,                       \
 	.destroy_comp_channel = soft_destroy_comp_channel,                     \
 	.create_cq = soft_create_cq, .destroy_cq = soft_destroy_cq,            \
-	.get_cq_event = soft_get_cq_event, .ack_cq_events = soft_ack_cq_events, \
+	.get_cq_event = soft_get_cq_event,                                     \
+	.ack_cq_events = soft_ack_cq_events,                                   \
 	.create_qp = soft_create_qp, .modify_qp = soft_modify_qp,              \
 	.query_qp = soft_query_qp, .destroy_qp = soft_destroy_qp,              \
 	.create_ah = soft_create_ah, .destroy_ah = soft_destroy_ah,            \

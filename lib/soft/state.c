@@ -16,8 +16,7 @@ void soft_qp_withdraw(struct soft_qp *qp)
 	/* Pairs with soft_lock() of the peer: it sees 0, or we wait for it. */
 	atomic_store(&qp->shared->accept, 0);
 	soft_fence();
-	if (qp->peer_qp && !atomic_load(&qp->peer->is_dead))
-		soft_lock_drain(&qp->peer_qp->send_lock, DRAIN_MS);
+	soft_peer_drain(qp, DRAIN_MS);
 }
 
 static bool can_receive(const struct soft_qp *qp)

@@ -69,7 +69,7 @@ code ~ /wreath_assert\(.*(\+\+|--|[^=!<>]=[^=])/ {
 	complain("wreath_assert() with a side effect")
 }
 
-code ~ /(if|while) \(.*[!=]= *NULL/ { complain("write !pointer, or pointer") }
+code ~ /(if|while) \([^(]*[!=]= *NULL/ { complain("write !pointer, or pointer") }
 
 code ~ /^typedef (struct|union|enum)/ && FILENAME !~ /^test\// {
 	complain("no typedef of a struct, union or enum")

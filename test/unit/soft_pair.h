@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "soft/soft.h"
@@ -222,6 +223,13 @@ static inline int pair_to(struct pair_end *end, enum ibv_qp_state state)
 	struct ibv_qp_attr attr = {.qp_state = state};
 
 	return end->verbs->modify_qp(end->qp, &attr, IBV_QP_STATE);
+}
+
+static inline void pair_sleep_us(long us)
+{
+	const struct timespec time = {us / 1000000, us % 1000000 * 1000};
+
+	nanosleep(&time, NULL);
 }
 
 /* As the device has it, not as it was last told. */

@@ -179,7 +179,7 @@ static void destruction_waits_for_acknowledgement(void **state)
 	assert_int_equal(b.verbs->destroy_qp(b.qp), 0);
 	b.qp = NULL;
 	assert_int_equal(pthread_create(&thread, NULL, destroy_cq, &b), 0);
-	usleep(20000);
+	pair_sleep_us(20000);
 	assert_int_equal(pthread_tryjoin_np(thread, NULL), EBUSY);
 	b.verbs->ack_cq_events(cq, 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);

@@ -150,7 +150,7 @@ static void rubbish_in_shared_words_stays_within_bounds(void **state)
 	pid_t pid;
 
 	(void)state;
-	seed = text ? (unsigned int)atoi(text)
+	seed = text ? (unsigned int)strtoul(text, NULL, 10)
 		    : (unsigned int)base_now_ns() % 100000;
 	printf("SEED=%u\n", seed);
 	pid = pair_fork(&a, &socket, &args, idle);

@@ -31,7 +31,7 @@ static void await_state(struct pair_end *end, enum ibv_qp_state state)
 				 0);
 		if (attr.qp_state == state)
 			return;
-		usleep(1000);
+		pair_sleep_us(1000);
 	}
 	fail_msg("the state is %d, not %d", attr.qp_state, state);
 }

@@ -101,7 +101,7 @@ static void refused(struct pair_end *b, int socket)
 	assert_int_equal(event.event_type, IBV_EVENT_QP_ACCESS_ERR);
 	b->verbs->ack_async_event(&event);
 	while (pair_state(b) != IBV_QPS_ERR)
-		usleep(1000);
+		pair_sleep_us(1000);
 	pair_meet(socket);
 	pair_end_close(b);
 }
@@ -165,7 +165,7 @@ static void killed_peer_is_silent_and_leaves_nothing(void **state)
 		for (i = 0; i < 64; i++)
 			pair_post_recv(&a, 100, 0, 0);
 		pair_meet(socket);
-		usleep((unsigned int)(round * 700));
+		pair_sleep_us(round * 700);
 		kill(pid, SIGKILL);
 		waitpid(pid, &i, 0);
 		/* All that it has completed is whole. */
@@ -183,9 +183,9 @@ static void killed_peer_is_silent_and_leaves_nothing(void **state)
 		for (i = 0; i < 2;) {
 			/* Among the receives, which are flushed too. */
 			pair_wait(&a, &wc);
-			assert_int_equal(wc.status, wc.wr_id == 0
-							    ? IBV_WC_RETRY_EXC_ERR
-							    : IBV_WC_WR_FLUSH_ERR);
+			assert_int_equal(wc.status,
+					 wc.wr_id ? IBV_WC_WR_FLUSH_ERR
+						  : IBV_WC_RETRY_EXC_ERR);
 			if (wc.wr_id != 100)
 				assert_int_equal(wc.wr_id, i++);
 		}
@@ -236,12 +236,12 @@ static void deregistration_does_not_wait_for_the_dead(void **state)
 	pid = pair_fork(&a, &socket, &args, busy);
 	mr = a.verbs->reg_mr(a.pd, a.buf, 4096, PAIR_ACCESS);
 	pair_meet(socket);
-	usleep(2000);
+	pair_sleep_us(2000);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	start = base_now_ns();
 	assert_int_equal(a.verbs->dereg_mr(mr), 0);
-	assert_true(base_now_ns() - start < 5500000000u);
+	assert_true(base_now_ns() - start < 3000000000u);
 	pair_end_close(&a);
 	close(socket);
 }
@@ -277,7 +277,7 @@ static void memory_of_another_process_can_be_mapped(void **state)
 
 static void forked_child_is_kept_out(void **state)
 {
-	struct pair_end a, b;
+	struct pair_end a, b, c, d;
 	struct ibv_device_attr attr;
 	struct pair_wr w;
 	struct ibv_wc wc;
@@ -301,11 +301,11 @@ static void forked_child_is_kept_out(void **state)
 #if !defined(__SANITIZE_THREAD__)
 		/* Contexts of its own are as good as ever; the thread
 		 * sanitizer has no threads after such a fork. */
-		pair_open(&a, &b, &args);
-		pair_wr_init(&w, &a, IBV_WR_RDMA_WRITE, 0, 0, 8);
-		assert_int_equal(pair_post(&a, &w), 0);
-		pair_expect(&a, 0, IBV_WC_SUCCESS);
-		pair_close(&a, &b);
+		pair_open(&c, &d, &args);
+		pair_wr_init(&w, &c, IBV_WR_RDMA_WRITE, 0, 0, 8);
+		assert_int_equal(pair_post(&c, &w), 0);
+		pair_expect(&c, 0, IBV_WC_SUCCESS);
+		pair_close(&c, &d);
 #endif
 		_exit(0);
 	}
@@ -347,7 +347,7 @@ static void child_of_a_dead_peer_does_not_speak_for_it(void **state)
 	pair_meet(socket);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	usleep(20000);
+	pair_sleep_us(20000);
 	pair_wr_init(&w, &a, IBV_WR_RDMA_WRITE, 0, 0, 8);
 	assert_int_equal(pair_post(&a, &w), 0);
 	pair_expect(&a, 0, IBV_WC_RETRY_EXC_ERR);

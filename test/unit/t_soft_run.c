@@ -292,7 +292,7 @@ static void missing_receive_is_retried_as_often_as_told(void **state)
 	pair_wr_init(&w, &a, IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0, 8);
 	assert_int_equal(pair_post(&a, &w), 0);
 	post(&a, 2, IBV_SEND_SIGNALED); /* waits behind it */
-	usleep(30000);
+	pair_sleep_us(30000);
 	pair_expect_none(&a);
 	assert_int_equal(pair_post_recv(&b, 5, 0, 0), 0);
 	pair_expect(&a, 0, IBV_WC_SUCCESS);

@@ -87,7 +87,7 @@ static void queues_may_be_shared_by_threads(void **state)
 	}
 	for (i = 0; i < 5000 && (atomic_load(&n_sent) < 2 * POSTS ||
 				 atomic_load(&n_received) < 2 * POSTS); i++)
-		usleep(1000);
+		pair_sleep_us(1000);
 	atomic_store(&must_stop, true);
 	for (i = 0; i < 4; i++)
 		pthread_join(pollers[i], NULL);
