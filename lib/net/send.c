@@ -158,6 +158,14 @@ int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
 	wreath_assert(offset <= conn->place.bytes);
 	wreath_assert(bytes <= conn->place.bytes - offset);
 	conn->bytes_sent += bytes;
+	/* Where slots are mapped there is no copy to WRITE from. */
+	if (base_unlikely(!conn->output_map && lane->map_slots))
+		return base_error(WREATH_ENET,
+				  "%s cannot map the memory that %s registered "
+				  "over %s; is the port down?",
+				  conn->net->names[conn->net->rank],
+				  conn->net->names[conn->peer],
+				  conn->port->text);
 	if (!conn->output_map) {
 		int err = send_stage(lane, conn->place.output + offset,
 				     conn->place.output_rkey, bytes);

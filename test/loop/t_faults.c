@@ -153,21 +153,28 @@ static void a_port_that_stays_down_is_told(void **state)
 
 static void what_the_device_gets_over_is_not_seen(void **state)
 {
-	static const char *const clauses[] = {
-		"port_down=30:100", "delay=300", "gid_change=0",
-		"bounce=always", "fail_qp=1"};
+	static const struct {
+		const char *clause, *arrival;
+	} rows[] = {
+		{"port_down=30:100", "completion"},
+		{"delay=300", "auto"},
+		{"gid_change=0", "auto"},
+		{"bounce=always", "auto"},
+		{"fail_qp=1", "auto"},
+	};
 	uint64_t seed = ranks_seed();
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < sizeof(clauses) / sizeof(clauses[0]); i++) {
-		struct plan plan = {.clause = clauses[i],
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct plan plan = {.clause = rows[i].clause,
 				    .victim = (int)(i % 3),
 				    .seed = ranks_random(&seed),
 				    .n_trials = i == 1 ? 40 : 200};
 		struct ranks run = start(&plan, 3);
 
-		printf("%s\n", clauses[i]);
+		ranks_set("WREATH_ARRIVAL", rows[i].arrival);
+		printf("%s\n", rows[i].clause);
 		ranks_start(&run);
 		ranks_join(&run);
 		ranks_expect_ok(&run);
