@@ -14,7 +14,10 @@
 
 static char names[2][128] = {"rank 0 (hosta, pid 10)", "rank 1 (hostb, pid 11)"};
 static struct net net = {.rank = 0, .n_ranks = 2, .names = names};
-static struct net_port port = {.text = "soft0:1 RoCEv2 fe80::1"};
+/* A device that has nothing to report. */
+static struct ibv_context context = {.async_fd = -1};
+static struct verbs_device device = {.context = &context};
+static struct net_port port = {.device = &device, .text = "soft0:1 RoCEv2 fe80::1"};
 static struct net_conn conn = {.net = &net, .port = &port, .peer = 1};
 
 static int decode(enum ibv_wc_status status)
