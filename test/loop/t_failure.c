@@ -200,7 +200,7 @@ static void a_rank_killed_while_it_joins_or_leaves_ends_all(void **state)
 
 	(void)state;
 	ranks_set("WREATH_JOIN_TIMEOUT", "500ms");
-	for (i = 0; i < RANKS_TIMES(3, 4, 40); i++) {
+	for (i = 0; i < RANKS_TIMES(2, 2, 40); i++) {
 		int n = (int)ranks_between(&seed, 2, 5);
 		int victim = (int)ranks_between(&seed, 1, (uint64_t)n - 1);
 		struct ranks run = {
