@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <sched.h>
+#include <string.h>
 
 #include "comm/comm.h"
 #include "comm/inner.h"
@@ -50,7 +51,7 @@ int comm_drain(struct wreath_comm *comm)
 static void copy_alone(const struct comm_op *op, size_t elem_bytes)
 {
 	if (op->count && op->send != op->recv)
-		reduce_copy(op->recv, op->send, op->count * elem_bytes, 0);
+		memcpy(op->recv, op->send, op->count * elem_bytes);
 }
 
 enum sched_algo comm_choose(const struct wreath_comm *comm, size_t bytes)
