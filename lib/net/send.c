@@ -336,6 +336,21 @@ static void map_places(struct net_conn *conn, const struct net_place *place)
 					    place->input, place->bytes);
 }
 
+/* Word by word: the grant may be landing, and place_check() decides. */
+static struct net_place load_place(const struct net_grant *grant)
+{
+	const _Atomic uint64_t *from = (const void *)&grant->place;
+	uint64_t words[sizeof(struct net_place) / 8];
+	struct net_place place;
+	size_t i;
+
+	for (i = 0; i < base_countof(words); i++)
+		words[i] = atomic_load_explicit(&from[i],
+						memory_order_relaxed);
+	memcpy(&place, words, sizeof(place));
+	return place;
+}
+
 bool net_place_take(struct net_conn *conn, uint32_t signature)
 {
 	const struct net_grant *grant =
@@ -346,7 +361,7 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 	 * where the device keeps line order; place_check() tells elsewhere. */
 	uint64_t word = atomic_load_explicit(
 		(const _Atomic uint64_t *)&grant->word, memory_order_acquire);
-	struct net_place place = grant->place;
+	struct net_place place = load_place(grant);
 
 	if (word != net_word(conn->n_places_taken + 1,
 			     signature ^ place_check(&place)))
