@@ -107,6 +107,18 @@ static int called_as_perf(int argc, char **argv)
 	return status;
 }
 
+/* What could not be written was not done. */
+static int written(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	if (!status) {
+		fprintf(stderr, "wreath: cannot write to standard output\n");
+		status = BENCH_FAILED;
+	}
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -126,5 +138,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
 		return version_main(argc - 1, argv + 1);
 	command = find(argv[1]);
-	return command ? command->main(argc - 1, argv + 1) : BENCH_USAGE;
+	if (!command)
+		return BENCH_USAGE;
+	return written(command->main(argc - 1, argv + 1));
 }

@@ -14,6 +14,8 @@ void bench_json_string(FILE *to, const char *text)
 			fprintf(to, "\\%c", *at);
 		else if (*at < 0x20 || *at == 0x7f)
 			fprintf(to, "\\u%04x", *at);
+		else if (*at >= 0x80)
+			fputs("\\ufffd", to); /* who knows in what code */
 		else
 			fputc(*at, to);
 	}

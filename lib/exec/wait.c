@@ -88,7 +88,10 @@ static int peer_is_ahead(const struct exec_plan *plan, int peer)
 
 int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 {
-	int err = ask(plan, lane->conn, EXEC_MISMATCH_TIMEOUT_MS);
+	int timeout_ms = plan->guard.timeout_ms < EXEC_MISMATCH_TIMEOUT_MS
+				 ? (int)plan->guard.timeout_ms
+				 : EXEC_MISMATCH_TIMEOUT_MS;
+	int err = ask(plan, lane->conn, timeout_ms);
 
 	if (err && err != WREATH_EAGAIN)
 		return err;

@@ -44,14 +44,34 @@ bool soft_chaos_holds(struct soft_qp *qp, bool wants_recv, bool *is_rnr)
 	return true;
 }
 
+/* Aligned words at once, since a reader may poll any of them. */
+static void copy_words(unsigned char *to, const unsigned char *from, size_t n)
+{
+	while (n) {
+		if (n >= 8 && !((uintptr_t)to & 7)) {
+			uint64_t v;
+
+			memcpy(&v, from, sizeof(v));
+			atomic_store_explicit((_Atomic uint64_t *)(void *)to,
+					      v, memory_order_release);
+			to += 8;
+			from += 8;
+			n -= 8;
+		} else {
+			*to++ = *from++;
+			n--;
+		}
+	}
+}
+
 static void copy_line(unsigned char *to, const unsigned char *from, size_t at,
 		      size_t n)
 {
 	/* The end first: who polls for it finds the rest missing. */
 	size_t tail = n < 8 ? n : 8;
 
-	memcpy(to + at + n - tail, from + at + n - tail, tail);
-	memcpy(to + at, from + at, n - tail);
+	copy_words(to + at + n - tail, from + at + n - tail, tail);
+	copy_words(to + at, from + at, n - tail);
 }
 
 void soft_chaos_copy(struct soft_qp *qp, void *to, const void *from,

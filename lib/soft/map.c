@@ -18,7 +18,7 @@
 #include "soft/peer.h"
 #include "soft/qp.h"
 
-#define MAP_WAIT_MS 2000
+#define MAP_WAIT_MS 1000
 /* Pins of a peer that nobody holds: buffers of a program that takes turns. */
 #define SOFT_IDLE_PINS 64
 
@@ -107,8 +107,19 @@ static struct soft_pin *pin_new(const struct soft_view *view)
 	if (!pin)
 		return NULL;
 	pin->map_bytes = base_round_up(shift + view->length, page);
-	pin->map = mremap(view->base - shift, 0, pin->map_bytes,
-			  MREMAP_MAYMOVE);
+	/* Reserved first: whoever watches mappings (a sanitizer) knows mmap()
+	 * better than mremap(). */
+	pin->map = mmap(NULL, pin->map_bytes, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pin->map != MAP_FAILED &&
+	    mremap(view->base - shift, 0, pin->map_bytes,
+		   MREMAP_MAYMOVE | MREMAP_FIXED, pin->map) == MAP_FAILED) {
+		int err = errno;
+
+		munmap(pin->map, pin->map_bytes);
+		pin->map = MAP_FAILED;
+		errno = err;
+	}
 	if (pin->map == MAP_FAILED && errno == EINVAL) {
 		pin->map = NULL;
 	} else if (pin->map == MAP_FAILED) {

@@ -12,6 +12,9 @@
 #include "soft/peer.h"
 #include "soft/qp.h"
 
+/* How long a death may stay unseen by whoever waits for a mapping. */
+#define SLICE_NS 10000000
+
 /* Caller holds @peer->map_lock. */
 static struct soft_mapping *find(struct soft_peer *peer, uint64_t id)
 {
@@ -63,17 +66,24 @@ out:
 
 bool soft_mapping_wait(struct soft_peer *peer, uint64_t id, int timeout_ms)
 {
+	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000u;
 	struct soft_mapping *m;
-	struct timespec until;
 	bool is_there;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += timeout_ms / 1000;
 	pthread_mutex_lock(&peer->map_lock);
-	while ((m = find(peer, id)) && !m->base) {
-		if (pthread_cond_timedwait(&peer->map_cond, &peer->map_lock,
-					   &until))
-			break;
+	/* In slices: a peer that dies answers no more, and tells nobody. */
+	while ((m = find(peer, id)) && !m->base && base_now_ns() < end_ns &&
+	       !atomic_load(&peer->is_dead)) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += SLICE_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&peer->map_cond, &peer->map_lock,
+				       &until);
 	}
 	is_there = m && m->base;
 	pthread_mutex_unlock(&peer->map_lock);
