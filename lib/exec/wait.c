@@ -215,7 +215,8 @@ int exec_wait(struct exec_plan *plan, struct exec_wait *wait)
 		base_pause();
 		return 0;
 	}
-	if (!wait->has_yielded) {
+	if (!wait->has_yielded &&
+	    plan->guard.n_spins_min < plan->guard.n_spins_max) {
 		wait->has_yielded = true;
 		yield_and_learn(plan);
 		return 0;
