@@ -340,7 +340,7 @@ static void map_places(struct net_conn *conn, const struct net_place *place)
 static struct net_place load_place(const struct net_grant *grant)
 {
 	const _Atomic uint64_t *from = (const void *)&grant->place;
-	uint64_t words[sizeof(struct net_place) / 8];
+	uint64_t words[sizeof(struct net_place) / 8] = {0};
 	struct net_place place;
 	size_t i;
 

@@ -157,6 +157,7 @@ static void what_the_device_gets_over_is_not_seen(void **state)
 		const char *clause, *arrival;
 	} rows[] = {
 		{"port_down=30:100", "completion"},
+		{"port_down=30:100", "auto"},
 		{"delay=300", "auto"},
 		{"gid_change=0", "auto"},
 		{"bounce=always", "auto"},
