@@ -99,7 +99,14 @@ static int fit(const union ibv_gid *a, const union ibv_gid *b)
 	return (GID_NONE - (int)family(a)) * 1000 + common_bits(a, b);
 }
 
-static bool choose_gids(const struct net_conn *conn, int *mine, int *theirs)
+static uint32_t pair_bit(int mine, int theirs)
+{
+	return 1u << (mine * NET_GIDS_MAX + theirs);
+}
+
+/* The best pair that is not among @refused. */
+static bool choose_gids(const struct net_conn *conn, uint32_t refused,
+			int *mine, int *theirs)
 {
 	const struct net_port *port = conn->port;
 	int best = -1;
@@ -109,7 +116,7 @@ static bool choose_gids(const struct net_conn *conn, int *mine, int *theirs)
 		for (j = 0; j < conn->other.n_gids; j++) {
 			int score = fit(&port->gids[i], &conn->other.gids[j]);
 
-			if (score <= best)
+			if (score <= best || (refused & pair_bit(i, j)))
 				continue;
 			best = score;
 			*mine = i;
@@ -129,39 +136,57 @@ static void fill_grh(const struct net_conn *conn, int mine, int theirs,
 	ah->grh.traffic_class = (uint8_t)traffic_class;
 }
 
-int net_address(const struct net_conn *conn, const struct base_env *env,
-		struct ibv_ah_attr *ah, struct net_conn *chosen)
+static void note_gids(struct net_conn *conn, int mine, int theirs)
+{
+	conn->gid = conn->port->gids[mine];
+	conn->other_gid = conn->other.gids[theirs];
+}
+
+/* Every pair that fits is tried: a table may hold GIDs that no longer work. */
+static int ethernet_address(struct net_conn *conn, int traffic_class,
+			    struct ibv_ah_attr *ah)
+{
+	struct net_port *port = conn->port;
+	uint32_t refused = 0;
+	int mine, theirs;
+
+	while (choose_gids(conn, refused, &mine, &theirs)) {
+		fill_grh(conn, mine, theirs, traffic_class, ah);
+		if (!verbs_ah_try(port->device, port->pd, ah)) {
+			note_gids(conn, mine, theirs);
+			return 0;
+		}
+		refused |= pair_bit(mine, theirs);
+	}
+	return base_error(WREATH_ENET,
+			  "%s has no RoCEv2 GID that %s for one of %s; give "
+			  "both ports an address (`ip addr`) of one network, "
+			  "or set WREATH_GID_INDEX", port->text,
+			  refused ? "works" : "is of the same family",
+			  conn->net->names[conn->peer]);
+}
+
+int net_address(struct net_conn *conn, const struct base_env *env,
+		struct ibv_ah_attr *ah)
 {
 	const struct net_port *port = conn->port;
-	bool ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	int64_t traffic_class = env->value[BASE_ENV_TRAFFIC_CLASS];
-	int mine = 0;
-	int theirs = 0;
-	bool found = choose_gids(conn, &mine, &theirs);
+	int mine, theirs;
 
 	memset(ah, 0, sizeof(*ah));
 	ah->port_num = (uint8_t)port->number;
 	ah->sl = (uint8_t)env->value[BASE_ENV_SL];
-	if (found) {
-		chosen->gid = port->gids[mine];
-		chosen->other_gid = conn->other.gids[theirs];
-	}
-	if (!ethernet) {
-		ah->dlid = conn->other.lid;
-		/* Across subnets the LID is a router's: the GRH says whose. */
-		if (found && memcmp(chosen->gid.raw, chosen->other_gid.raw, 8))
-			fill_grh(conn, mine, theirs, 0, ah);
+	if (port->attr.link_layer == IBV_LINK_LAYER_ETHERNET)
+		return ethernet_address(conn,
+					traffic_class < 0 ? NET_TRAFFIC_CLASS
+							  : (int)traffic_class,
+					ah);
+	ah->dlid = conn->other.lid;
+	if (!choose_gids(conn, 0, &mine, &theirs))
 		return 0;
-	}
-	if (!found)
-		return base_error(
-			WREATH_ENET,
-			"%s has no RoCEv2 GID of the same family as one of "
-			"%s; give both ports an address (`ip addr`) of one "
-			"network, or set WREATH_GID_INDEX", port->text,
-			conn->net->names[conn->peer]);
-	fill_grh(conn, mine, theirs,
-		 traffic_class < 0 ? NET_TRAFFIC_CLASS : (int)traffic_class,
-		 ah);
+	note_gids(conn, mine, theirs);
+	/* Across subnets the LID is a router's: the GRH says whose. */
+	if (memcmp(conn->gid.raw, conn->other_gid.raw, 8))
+		fill_grh(conn, mine, theirs, 0, ah);
 	return 0;
 }

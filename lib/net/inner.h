@@ -72,8 +72,8 @@ struct net_port *net_port_for(struct net *net, bool local);
 
 /* address.c: the one place where InfiniBand and Ethernet differ. */
 void net_gids_find(struct net_port *port, const struct base_env *env);
-int net_address(const struct net_conn *conn, const struct base_env *env,
-		struct ibv_ah_attr *ah, struct net_conn *chosen);
+int net_address(struct net_conn *conn, const struct base_env *env,
+		struct ibv_ah_attr *ah);
 void net_gid_text(const union ibv_gid *gid, char out[64]);
 
 /* conn.c: shared memory, registered with the port. */

@@ -69,7 +69,7 @@ static int to_ready(struct net_conn *conn)
 	attr.path_mtu = conn->other.mtu < conn->local.mtu
 				? (enum ibv_mtu)conn->other.mtu
 				: (enum ibv_mtu)conn->local.mtu;
-	err = net_address(conn, env, &attr.ah_attr, conn);
+	err = net_address(conn, env, &attr.ah_attr);
 	if (err)
 		return err;
 	err = verbs_qp_modify(device, conn->qp, &attr,
