@@ -163,12 +163,22 @@ static void join_without_memory(uint64_t nth)
 	exit(all_good ? 0 : 10);
 }
 
+/* It is too slow for dozens of processes, and has descriptors of its own. */
+static bool runs_under_valgrind(void)
+{
+	const char *under = getenv("TEST_UNDER");
+
+	return under && !strcmp(under, "valgrind");
+}
+
 static void every_failed_allocation_is_an_error(void **state)
 {
 	pid_t pids[24];
 	int batch, i;
 
 	(void)state;
+	if (runs_under_valgrind())
+		skip();
 	/* Three ranks, a root and their frames: about 60 allocations. */
 	for (batch = 0; batch < 4; batch++) {
 		int n_good = 0;
@@ -226,6 +236,8 @@ static void too_few_descriptors_are_an_error(void **state)
 	int i;
 
 	(void)state;
+	if (runs_under_valgrind())
+		skip();
 	for (i = 0; i < 30; i++) {
 		pids[i] = fork();
 		if (!pids[i]) {
