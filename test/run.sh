@@ -31,7 +31,9 @@ export B SAN CC CXX MAKE LC_ALL=C TEST_UNDER=$SAN
 export RESULTS=$PWD/$B/results
 export ASAN_OPTIONS=detect_stack_use_after_return=1:print_legend=0
 export UBSAN_OPTIONS=print_stacktrace=1
-export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+# Relative to the top, where the runner is.
+TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+export TSAN_OPTIONS=$TSAN_OPTIONS:suppressions=$PWD/test/thread.supp
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"
 : >"$RESULTS/verdicts"
