@@ -186,15 +186,6 @@ static void copy(void *dst, const void *src, size_t bytes, unsigned int flags)
 		memcpy(dst, src, bytes);
 }
 
-void reduce_copy(void *dst, const void *src, size_t bytes, unsigned int flags)
-{
-	if (!bytes)
-		return;
-	copy(dst, src, bytes, flags);
-	if (flags & REDUCE_STREAM)
-		fence_stream();
-}
-
 /* In-place destinations have it already. */
 static void copy_all(const struct reduce_args *args, size_t bytes)
 {

@@ -66,7 +66,4 @@ reduce_fn *reduce_get(enum wreath_type type, enum wreath_op op,
 /* "avx512", "avx2" or "portable": what reduce_get() chooses from. */
 const char *reduce_isa(void);
 
-/* Copy; @flags of enum reduce_flags.  The ranges do not overlap. */
-void reduce_copy(void *dst, const void *src, size_t bytes, unsigned int flags);
-
 #endif
