@@ -27,7 +27,7 @@ struct comm_info {
 	uint64_t host_id;
 	struct topo_cores cores;
 	uint32_t version;
-	int32_t algo, arrival, channels, slots;
+	int32_t algo, arrival, channels, connect, slots;
 	int64_t slot_bytes;
 };
 

@@ -190,3 +190,23 @@ int net_address(struct net_conn *conn, const struct base_env *env,
 		fill_grh(conn, mine, theirs, 0, ah);
 	return 0;
 }
+
+uint32_t net_pair_bit(int mine, int theirs)
+{
+	return pair_bit(mine, theirs);
+}
+
+bool net_gids_choose(const struct net_conn *conn, uint32_t refused, int *mine,
+		     int *theirs)
+{
+	return choose_gids(conn, refused, mine, theirs);
+}
+
+int net_traffic_class(const struct net_port *port, const struct base_env *env)
+{
+	int64_t wanted = env->value[BASE_ENV_TRAFFIC_CLASS];
+
+	if (port->attr.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return -1;
+	return wanted < 0 ? NET_TRAFFIC_CLASS : (int)wanted;
+}

@@ -3,7 +3,7 @@
 
 #include "net/inner.h"
 
-#define NET_MAGIC 0x77720001u /* "wr", version 1 of the record */
+#define NET_MAGIC 0x77720002u /* "wr", version 2 of the record */
 
 int net_open(const struct net_args *args, struct net **out)
 {
@@ -35,6 +35,8 @@ int net_open(const struct net_args *args, struct net **out)
 		err = net_mrs_init(net);
 	if (!err)
 		err = net_ports_open(net, args);
+	if (!err)
+		err = net_cm_open(net);
 	if (!err)
 		err = mem_shared_new(NET_SIGNS * sizeof(*net->board), &board,
 				     &net->board_fd);
@@ -73,7 +75,7 @@ int net_box_new(struct net_port *port, size_t bytes, int access,
 			    mr);
 }
 
-static int qp_new(struct net_conn *conn)
+int net_qp_new(struct net_conn *conn)
 {
 	struct net_port *port = conn->port;
 	struct ibv_qp_init_attr init = {
@@ -170,6 +172,7 @@ static void conn_free(struct net_conn *conn)
 	net_unmap(conn, conn->output_map);
 	net_unmap(conn, conn->input_map);
 	net_unmap(conn, conn->mailbox_map);
+	net_cm_conn_free(conn);
 	verbs_qp_free(device, conn->qp);
 	verbs_mr_free(device, conn->stage_mr);
 	verbs_mr_free(device, conn->mailbox_mr);
@@ -198,14 +201,17 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 		      &conn->mailbox, &conn->mailbox_fd, &conn->mailbox_mr);
 	if (!err)
-		err = qp_new(conn);
+		err = net_qp_new(conn);
+	if (!err) {
+		lay_out(conn);
+		fill_record(conn, &conn->local);
+		*record = conn->local;
+		err = net_cm_conn_new(conn, record);
+	}
 	if (err) {
 		conn_free(conn);
 		return err;
 	}
-	lay_out(conn);
-	fill_record(conn, &conn->local);
-	*record = conn->local;
 	net->conns[peer * NET_CHANNELS_MAX + channel] = conn;
 	net->active[net->n_active++] = conn;
 	return 0;
@@ -222,6 +228,7 @@ void net_close(struct net *net)
 	net_mrs_release(net);
 	for (i = 0; i < net->n_ports; i++)
 		verbs_mr_free(net->ports[i].device, net->board_mr[i]);
+	net_cm_close(net);
 	net_ports_close(net);
 	if (net->board)
 		mem_shared_free(net->board, NET_SIGNS * sizeof(*net->board),

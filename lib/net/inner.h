@@ -17,6 +17,13 @@
 /* The longest inline payload that is asked for: a whole small message. */
 #define NET_INLINE (NET_LINES_MAX * BASE_LINE)
 #define NET_PLACES 4 /* grants of places under way on a connection */
+/*
+ * The retry count: 7 is never counted down by some devices (rxe), so that a
+ * dead peer would never be noticed.
+ */
+#define NET_RETRIES 6
+/* 0.64 ms (the specification's table); receives are always posted ahead. */
+#define NET_RNR_TIMER 12
 
 /* Layout of a mailbox; what the peer may write, in lines of 64 bytes. */
 #define NET_BOX_WAKE 0
@@ -75,8 +82,28 @@ void net_gids_find(struct net_port *port, const struct base_env *env);
 int net_address(struct net_conn *conn, const struct base_env *env,
 		struct ibv_ah_attr *ah);
 void net_gid_text(const union ibv_gid *gid, char out[64]);
+/* The best pair of GIDs for @conn that is not among @refused, which is made of
+ * net_pair_bit(). */
+uint32_t net_pair_bit(int mine, int theirs);
+bool net_gids_choose(const struct net_conn *conn, uint32_t refused, int *mine,
+		     int *theirs);
+/* -1 where the fabric decides. */
+int net_traffic_class(const struct net_port *port, const struct base_env *env);
 
-/* conn.c: shared memory, registered with the port. */
+/* ready.c */
+uint8_t net_timeout_exponent(int64_t ms);
+
+/* cm.c: ports and connections of librdmacm, where WREATH_CONNECT=cm. */
+int net_cm_open(struct net *net);
+void net_cm_close(struct net *net);
+void net_cm_address(const struct net *net, const struct net_port *port, int i,
+		    struct verbs_cm_address *out);
+int net_cm_conn_new(struct net_conn *conn, struct net_record *record);
+void net_cm_conn_free(struct net_conn *conn);
+
+/* conn.c: @conn's queue pair, in INIT and with its receives. */
+int net_qp_new(struct net_conn *conn);
+/* Shared memory, registered with the port. */
 int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
 		int *fd, struct ibv_mr **mr);
 

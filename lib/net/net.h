@@ -36,8 +36,11 @@
 #define NET_PORTS_MAX 4
 #define NET_GIDS_MAX 4 /* candidates that a rank tells its peers */
 #define NET_CHANNELS_MAX 4
+#define NET_TOKEN_BYTES 16
 
 struct net;
+struct net_cm_port;
+struct net_cm_conn;
 
 /* An opened port: a device, its protection domain and its completion queue. */
 struct net_port {
@@ -54,6 +57,7 @@ struct net_port {
 	bool line_order; /* arrivals are seen by polling memory */
 	bool is_soft;
 	bool is_gone; /* the device has reported its end */
+	struct net_cm_port *cm; /* where librdmacm connects, else NULL */
 	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
 };
 
@@ -73,10 +77,13 @@ struct net_record {
 	uint8_t mtu;
 	uint8_t n_gids;
 	uint8_t n_slots;
-	uint8_t pad[2];
+	uint8_t by_cm; /* librdmacm connects; the card says what is not here */
+	uint8_t pad;
 	union ibv_gid gids[NET_GIDS_MAX];
+	uint16_t cm_numbers[NET_GIDS_MAX]; /* listeners at the GIDs; 0: none */
+	uint8_t token[NET_TOKEN_BYTES]; /* the proof of who asks, or answers */
 };
-_Static_assert(sizeof(struct net_record) == 120, "a record is 120 bytes");
+_Static_assert(sizeof(struct net_record) == 144, "a record is 144 bytes");
 
 /*
  * One direction pair of a lane: what this rank sends to the peer's lane, and
@@ -145,6 +152,7 @@ struct net_conn {
 	size_t mailbox_bytes, stage_bytes;
 	struct ibv_mr *mailbox_mr, *stage_mr;
 	struct net_record local, other;
+	struct net_cm_conn *cm; /* where librdmacm connects, else NULL */
 	union ibv_gid gid, other_gid; /* in use */
 	uint64_t bytes_sent;
 };
@@ -219,6 +227,15 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
 int net_conn_reach(struct net *net, int peer, int channel);
+
+/*
+ * Between net_conn_ready() and the barrier: connect all that is left to
+ * librdmacm by WREATH_CONNECT=cm; nothing to do otherwise.  Blocks up to
+ * @timeout_ms, in which the peers must come here too.  @stopped returns 0 or
+ * an error for which to stop waiting, and may be NULL.
+ */
+int net_connect(struct net *net, int timeout_ms, int (*stopped)(void *arg),
+		void *arg);
 
 /* The device and port of messages, for messages. */
 const char *net_text(const struct net *net);

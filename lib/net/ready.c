@@ -4,14 +4,6 @@
 
 #include "net/inner.h"
 
-/*
- * The retry count: 7 is never counted down by some devices (rxe), so that a
- * dead peer would never be noticed.
- */
-#define NET_RETRIES 6
-/* 0.64 ms (the specification's table); receives are always posted ahead. */
-#define NET_RNR_TIMER 12
-
 static int check_record(const struct net_conn *conn)
 {
 	const struct net_record *mine = &conn->local;
@@ -31,6 +23,13 @@ static int check_record(const struct net_conn *conn)
 					IBV_LINK_LAYER_INFINIBAND
 					? "InfiniBand" : "Ethernet",
 				  conn->port->text);
+	if (other->by_cm != mine->by_cm)
+		return base_error(WREATH_EMISMATCH,
+				  "%s connects by %s and this rank by %s: give "
+				  "all ranks the same WREATH_CONNECT, and ports "
+				  "of one kind by WREATH_HCA", name,
+				  other->by_cm ? "librdmacm" : "the exchange",
+				  mine->by_cm ? "librdmacm" : "the exchange");
 	if (other->slot_bytes != mine->slot_bytes ||
 	    other->n_slots != mine->n_slots ||
 	    other->mailbox_bytes != mine->mailbox_bytes)
@@ -44,7 +43,7 @@ static int check_record(const struct net_conn *conn)
 }
 
 /* The smallest exponent t with 4.096 us * 2^t * (retries + 1) >= @ms. */
-static uint8_t timeout_exponent(int64_t ms)
+uint8_t net_timeout_exponent(int64_t ms)
 {
 	uint8_t t = 1;
 
@@ -85,7 +84,7 @@ static int to_ready(struct net_conn *conn)
 	attr.max_rd_atomic = 1;
 	attr.retry_cnt = NET_RETRIES;
 	attr.rnr_retry = NET_RETRIES;
-	attr.timeout = timeout_exponent(env->value[BASE_ENV_QP_TIMEOUT]);
+	attr.timeout = net_timeout_exponent(env->value[BASE_ENV_QP_TIMEOUT]);
 	return verbs_qp_modify(device, conn->qp, &attr,
 			       IBV_QP_STATE | IBV_QP_SQ_PSN |
 				       IBV_QP_MAX_QP_RD_ATOMIC |
@@ -164,12 +163,10 @@ int net_conn_ready(struct net *net, int peer, int channel,
 	conn->other = *record;
 	conn->rkey = record->rkey;
 	err = check_record(conn);
-	if (!err)
+	/* librdmacm's queue pairs are readied as the peers meet. */
+	if (!err && !conn->cm)
 		err = to_ready(conn);
-	if (err)
-		return err;
-	lay_out_far(conn);
-	return 0;
+	return err;
 }
 
 int net_conn_reach(struct net *net, int peer, int channel)
@@ -177,6 +174,7 @@ int net_conn_reach(struct net *net, int peer, int channel)
 	struct net_conn *conn = net_conn(net, peer, channel);
 	int err = 0;
 
+	lay_out_far(conn);
 	/*
 	 * Store straight into the peer's slots where its memory can be
 	 * reached; else every slot has a copy here to WRITE from.
