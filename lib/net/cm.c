@@ -25,8 +25,10 @@ void net_cm_address(const struct net *net, const struct net_port *port, int i,
 	out->scope = port->cm->scopes[i];
 }
 
-/* One listener at each address: a peer chooses among them as the exchange
- * would, and an address that is not there any more is left out. */
+/*
+ * One listener at each address: a peer chooses among them as the exchange
+ * would, and an address that is not there any more is left out.
+ */
 static int listen_all(const struct net *net, struct net_port *port)
 {
 	struct net_cm_port *cm = port->cm;
@@ -48,6 +50,7 @@ static int listen_all(const struct net *net, struct net_port *port)
 		cm->numbers[i] = address.number;
 		n++;
 	}
+	cm->listens = n;
 	if (n)
 		return 0;
 	return base_error(WREATH_ENET,
@@ -56,7 +59,28 @@ static int listen_all(const struct net *net, struct net_port *port)
 			  port->n_gids, base_error_text());
 }
 
-static int open_port(struct net *net, struct net_port *port)
+static void deafen(struct net_cm_port *cm)
+{
+	int i;
+
+	for (i = 0; i < NET_GIDS_MAX; i++) {
+		verbs_cm_free(cm->listeners[i]);
+		cm->listeners[i] = NULL;
+		cm->numbers[i] = 0;
+	}
+	cm->listens = false;
+}
+
+void net_cm_deafen(struct net *net)
+{
+	int i;
+
+	for (i = 0; i < net->n_ports; i++)
+		if (net->ports[i].cm)
+			deafen(net->ports[i].cm);
+}
+
+static int open_port(struct net_port *port)
 {
 	size_t at = strlen(port->text);
 	int err;
@@ -65,8 +89,6 @@ static int open_port(struct net *net, struct net_port *port)
 	if (!port->cm)
 		return WREATH_ENOMEM;
 	err = verbs_cm_open(&port->cm->channel);
-	if (!err)
-		err = listen_all(net, port);
 	if (!err)
 		snprintf(port->text + at, sizeof(port->text) - at, " (cm)");
 	return err;
@@ -79,21 +101,20 @@ int net_cm_open(struct net *net)
 
 	for (i = 0; i < net->n_ports && !err; i++)
 		if (wants_cm(net, &net->ports[i]))
-			err = open_port(net, &net->ports[i]);
+			err = open_port(&net->ports[i]);
 	return err;
 }
 
 void net_cm_close(struct net *net)
 {
-	int i, k;
+	int i;
 
 	for (i = 0; i < net->n_ports; i++) {
 		struct net_cm_port *cm = net->ports[i].cm;
 
 		if (!cm)
 			continue;
-		for (k = 0; k < NET_GIDS_MAX; k++)
-			verbs_cm_free(cm->listeners[k]);
+		deafen(cm);
 		verbs_cm_close(cm->channel);
 		base_free(cm);
 		net->ports[i].cm = NULL;
@@ -103,9 +124,14 @@ void net_cm_close(struct net *net)
 int net_cm_conn_new(struct net_conn *conn, struct net_record *record)
 {
 	struct net_cm_port *port = conn->port->cm;
+	int err = 0;
 
 	if (!port)
 		return 0;
+	if (!port->listens)
+		err = listen_all(conn->net, conn->port);
+	if (err)
+		return err;
 	conn->cm = base_alloc(1, sizeof(*conn->cm));
 	if (!conn->cm)
 		return WREATH_ENOMEM;

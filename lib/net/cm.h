@@ -2,10 +2,11 @@
 /*
  * Connections by librdmacm (WREATH_CONNECT=cm): what the files of it share.
  *
- * Each port has one event channel, and a listener at each address that it
- * tells its peers.  Of two ranks the higher one asks the lower.  Boot has
- * carried where to ask, and a token for each connection; what the exchange
- * would carry beyond it travels in the private data of request and reply.
+ * Each port has one event channel, and while connections are made a listener
+ * at each address that it tells its peers.  Of two ranks the higher one asks
+ * the lower.  Boot has carried where to ask, and a token for each connection;
+ * what the exchange would carry beyond it travels in the private data of
+ * request and reply.
  */
 #ifndef NET_CM_H
 #define NET_CM_H
@@ -52,7 +53,11 @@ struct net_cm_port {
 	struct rdma_cm_id *listeners[NET_GIDS_MAX]; /* of port->gids */
 	uint16_t numbers[NET_GIDS_MAX]; /* theirs; 0: there is none */
 	uint32_t scopes[NET_GIDS_MAX];
+	bool listens;
 };
+
+/* Nobody is expected any more: close the listeners. */
+void net_cm_deafen(struct net *net);
 
 /* ---- attempt.c: one connection ---- */
 

@@ -115,8 +115,8 @@ static int too_late(const struct net *net, int timeout_ms)
 			  cause);
 }
 
-int net_connect(struct net *net, int timeout_ms, int (*stopped)(void *arg),
-		void *arg)
+static int connect_all(struct net *net, int timeout_ms,
+		       int (*stopped)(void *arg), void *arg)
 {
 	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000u;
 	int err, n_open;
@@ -133,4 +133,14 @@ int net_connect(struct net *net, int timeout_ms, int (*stopped)(void *arg),
 		if (base_now_ns() > end_ns)
 			return too_late(net, timeout_ms);
 	}
+}
+
+int net_connect(struct net *net, int timeout_ms, int (*stopped)(void *arg),
+		void *arg)
+{
+	int err = connect_all(net, timeout_ms, stopped, arg);
+
+	/* The kernel itself turns strangers away where nobody listens. */
+	net_cm_deafen(net);
+	return err;
 }

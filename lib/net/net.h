@@ -26,6 +26,7 @@
 
 #include "base/base.h"
 #include "mem/mem.h"
+#include "net/connect.h"
 #include "verbs/verbs.h"
 
 #define NET_LANES 3	  /* lanes of a connection */
@@ -36,11 +37,6 @@
 #define NET_PORTS_MAX 4
 #define NET_GIDS_MAX 4 /* candidates that a rank tells its peers */
 #define NET_CHANNELS_MAX 4
-#define NET_TOKEN_BYTES 16
-
-struct net;
-struct net_cm_port;
-struct net_cm_conn;
 
 /* An opened port: a device, its protection domain and its completion queue. */
 struct net_port {
@@ -227,15 +223,6 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
 int net_conn_reach(struct net *net, int peer, int channel);
-
-/*
- * Between net_conn_ready() and the barrier: connect all that is left to
- * librdmacm by WREATH_CONNECT=cm; nothing to do otherwise.  Blocks up to
- * @timeout_ms, in which the peers must come here too.  @stopped returns 0 or
- * an error for which to stop waiting, and may be NULL.
- */
-int net_connect(struct net *net, int timeout_ms, int (*stopped)(void *arg),
-		void *arg);
 
 /* The device and port of messages, for messages. */
 const char *net_text(const struct net *net);

@@ -66,7 +66,8 @@ static void load(void)
 				 symbols[i].version);
 			return;
 		}
-		*(void **)(void *)((char *)&verbs_cm_table + symbols[i].offset) = found;
+		*(void **)(void *)((char *)&verbs_cm_table +
+				   symbols[i].offset) = found;
 	}
 }
 

@@ -158,12 +158,16 @@ int verbs_cm_connect(struct rdma_cm_id *id, const struct verbs_cm_param *param)
 	struct rdma_conn_param out;
 
 	fill_param(param, &out);
-	return cm->connect(id, &out) ? verbs_cm_fail("ask for the connection") : 0;
+	if (!cm->connect(id, &out))
+		return 0;
+	return verbs_cm_fail("ask for the connection");
 }
 
 int verbs_cm_establish(struct rdma_cm_id *id)
 {
-	return cm->establish(id) ? verbs_cm_fail("establish the connection") : 0;
+	if (!cm->establish(id))
+		return 0;
+	return verbs_cm_fail("establish the connection");
 }
 
 int verbs_cm_accept(struct rdma_cm_id *id, const struct verbs_cm_param *param,
@@ -173,7 +177,9 @@ int verbs_cm_accept(struct rdma_cm_id *id, const struct verbs_cm_param *param,
 
 	fill_param(param, &out);
 	id->context = context;
-	return cm->accept(id, &out) ? verbs_cm_fail("accept the connection") : 0;
+	if (!cm->accept(id, &out))
+		return 0;
+	return verbs_cm_fail("accept the connection");
 }
 
 void verbs_cm_reject(struct rdma_cm_id *id, const void *data, uint8_t bytes)
