@@ -86,33 +86,45 @@ static int await_events(struct net *net)
 	return err;
 }
 
-static int too_late(const struct net *net, int timeout_ms)
+/* The connection to blame: one with a cause says more than one without. */
+static const struct net_conn *open_one(const struct net *net)
 {
-	const struct net_conn *conn = NULL;
-	const char *cause;
+	const struct net_conn *found = NULL;
 	int i;
 
 	for (i = 0; i < net->n_active; i++) {
-		conn = net->active[i];
-		/* One with a cause says more than one without. */
-		if (is_open(conn) && conn->cm->cause[0])
-			break;
+		const struct net_conn *conn = net->active[i];
+
+		if (!is_open(conn))
+			continue;
+		if (conn->cm->cause[0])
+			return conn;
+		if (!found)
+			found = conn;
 	}
-	for (i = 0; !(is_open(conn)) && i < net->n_active; i++)
-		conn = net->active[i];
-	cause = conn->cm->cause;
-	if (!*cause)
-		cause = net_cm_asks(conn)
-				? "no answer came"
-				: "it was not asked for the connection";
+	return found;
+}
+
+static int too_late(const struct net *net, int timeout_ms)
+{
+	const struct net_conn *conn = open_one(net);
+	const struct net_cm_conn *cm = conn->cm;
+	char what[320];
+
+	if (cm->cause[0])
+		snprintf(what, sizeof(what), "%u tries failed, the last one: "
+					     "%s", cm->n_tries, cm->cause);
+	else
+		snprintf(what, sizeof(what), "%s",
+			 net_cm_asks(conn) ? "no answer came"
+					   : "the peer has not asked");
 	return base_error(WREATH_ENET,
 			  "%s and %s were not connected by librdmacm over %s "
-			  "within %d ms (%u tries; the last one: %s); can the "
-			  "two reach each other's addresses, and is nothing "
-			  "in between that drops UDP port 4791?",
-			  net->names[net->rank], net->names[conn->peer],
-			  conn->port->text, timeout_ms, conn->cm->n_tries,
-			  cause);
+			  "within %d ms: %s; can the two reach each other's "
+			  "addresses, and does nothing in between drop UDP "
+			  "port 4791?", net->names[net->rank],
+			  net->names[conn->peer], conn->port->text, timeout_ms,
+			  what);
 }
 
 static int connect_all(struct net *net, int timeout_ms,
