@@ -255,6 +255,51 @@ static void ask_as_strangers(struct net *net, const struct net_record *record)
 
 /* ---- tests ---- */
 
+/* Both ways of connecting shall make the same queue pairs. */
+static void expect_attributes(struct net *net, int peer)
+{
+	struct ibv_qp_init_attr init;
+	int c;
+
+	for (c = 0; c < N_CHANNELS; c++) {
+		struct net_conn *conn = net_conn(net, peer, c);
+		struct ibv_qp_attr attr;
+
+		memset(&attr, 0, sizeof(attr));
+		assert_int_equal(ibv->query_qp(conn->qp, &attr,
+					       IBV_QP_STATE | IBV_QP_AV |
+						       IBV_QP_PATH_MTU |
+						       IBV_QP_TIMEOUT |
+						       IBV_QP_RETRY_CNT |
+						       IBV_QP_MIN_RNR_TIMER,
+					       &init), 0);
+		assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+		assert_int_equal(attr.path_mtu, conn->local.mtu);
+		assert_int_equal(attr.min_rnr_timer, NET_RNR_TIMER);
+		assert_int_equal(attr.retry_cnt, NET_RETRIES);
+		assert_true(attr.timeout >= net_timeout_exponent(4000));
+		if (conn->port->attr.link_layer != IBV_LINK_LAYER_ETHERNET)
+			continue;
+		assert_int_equal(attr.ah_attr.grh.traffic_class, 96);
+		assert_memory_equal(&attr.ah_attr.grh.dgid, &conn->other_gid,
+				    16);
+	}
+}
+
+static void queue_pairs_are_as_the_exchange_makes_them(void **state)
+{
+	(void)state;
+	open_both();
+	start(&sides[0]);
+	start(&sides[1]);
+	finish(&sides[0]);
+	finish(&sides[1]);
+	expect_connected();
+	expect_attributes(sides[0].net, 1);
+	expect_attributes(sides[1].net, 0);
+	close_both();
+}
+
 static void ranks_are_connected_and_nothing_is_left(void **state)
 {
 	int before = 0;
@@ -392,6 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_are_connected_and_nothing_is_left),
+		cmocka_unit_test(queue_pairs_are_as_the_exchange_makes_them),
 		cmocka_unit_test(strangers_are_refused_and_disturb_nobody),
 		cmocka_unit_test(peer_without_the_token_is_refused_to_the_end),
 		cmocka_unit_test(silent_peer_is_named_within_the_deadline),
@@ -406,6 +452,7 @@ int main(void)
 	setenv("WREATH_CONNECT", "cm", 1);
 	setenv("WREATH_LOG", "off", 0);
 	setenv("WREATH_CHANNELS", "2", 1);
+	setenv("WREATH_TRAFFIC_CLASS", "96", 1);
 	if (base_env_load(&env))
 		return 1;
 	if (verbs_ibv(&ibv) || verbs_list(ibv, &name, 1, &n) || !n)
