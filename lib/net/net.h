@@ -33,27 +33,74 @@
 #define NET_LINE_SLOTS 16 /* small messages of a lane under way */
 #define NET_LINE_DATA 56  /* payload of a line: the rest is its word */
 #define NET_LINES_MAX 8	  /* lines of a small message */
-#define NET_PORTS_MAX 4
-#define NET_GIDS_MAX 4 /* candidates that a rank tells its peers */
+#define NET_DEVICES_MAX 16
+#define NET_PORTS_MAX 8 /* candidates that a rank tells its peers */
+#define NET_GIDS_MAX 16 /* ... of each port */
+#define NET_TABLE_MAX 256 /* GIDs that an address handle can name */
 #define NET_CHANNELS_MAX 4
 
 struct net;
 
-/* An opened port: a device, its protection domain and its completion queue. */
+enum net_gid_kind {
+	NET_GID_IPV4,
+	NET_GID_IPV6,
+	NET_GID_LINK_LOCAL,
+	NET_GID_IB, /* of an InfiniBand port */
+};
+
+enum net_gid_flag {
+	NET_GID_STRAY = 1, /* no interface here has the address */
+	NET_GID_VLAN = 2,
+};
+
+/* A GID, with what a table of GIDs does not tell: its subnet. */
+struct net_gid {
+	uint8_t raw[16];
+	uint8_t prefix; /* bits of the subnet, of 128; 0: unknown */
+	uint8_t kind;	/* enum net_gid_kind */
+	uint8_t flags;	/* enum net_gid_flag */
+	uint8_t pad;
+};
+_Static_assert(sizeof(struct net_gid) == 20, "a GID travels in 20 bytes");
+
+/* An entry of a port's table, and what becomes of it. */
+struct net_gid_row {
+	struct net_gid gid;
+	int index;
+	uint32_t type;	  /* enum ibv_gid_type */
+	char ifname[16];  /* "": unknown */
+	bool is_usable;	  /* a candidate */
+	const char *why;  /* "chosen", "candidate", or why not */
+};
+
+/*
+ * The filled entries of a port's table in their order, at most @max, and what
+ * would be chosen by itself; @wanted is WREATH_GID_INDEX.  Returns how many.
+ */
+int net_gid_rows(struct verbs_device *device, int port,
+		 const struct ibv_port_attr *attr, int64_t wanted,
+		 struct net_gid_row *rows, int max);
+
+/*
+ * A port that may be used: active, with its addresses.  The rest is there once
+ * it is started, which it is when it has been chosen for a peer.
+ */
 struct net_port {
 	struct verbs_device *device;
-	struct ibv_pd *pd;
+	struct ibv_pd *pd; /* NULL: not started */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
+	struct ibv_mr *board_mr;
 	struct ibv_port_attr attr;
 	int number;
 	int n_gids;
-	union ibv_gid gids[NET_GIDS_MAX];
-	uint8_t gid_index[NET_GIDS_MAX];
+	struct net_gid gids[NET_GIDS_MAX]; /* best first */
 	uint16_t pkey_index;
 	bool line_order; /* arrivals are seen by polling memory */
 	bool is_soft;
 	bool is_gone; /* the device has reported its end */
+	enum ibv_event_type reported; /* the last bad news, if any */
+	bool has_reported;
 	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
 };
 
@@ -71,12 +118,23 @@ struct net_record {
 	uint16_t lid;
 	uint8_t link_layer;
 	uint8_t mtu;
-	uint8_t n_gids;
+	uint8_t attempt; /* which of the pairs of ports it is for */
 	uint8_t n_slots;
 	uint8_t pad[2];
-	union ibv_gid gids[NET_GIDS_MAX];
 };
-_Static_assert(sizeof(struct net_record) == 120, "a record is 120 bytes");
+_Static_assert(sizeof(struct net_record) == 56, "a record is 56 bytes");
+
+/*
+ * What two ranks tell each other when a pair of ports did not work at an end:
+ * both go on to the next.
+ */
+struct net_verdict {
+	int32_t error; /* 0: it works here */
+	char text[508];
+};
+
+/* An offer as it travels, at most. */
+#define NET_OFFER_MAX 3072
 
 /*
  * One direction pair of a lane: what this rank sends to the peer's lane, and
@@ -146,6 +204,7 @@ struct net_conn {
 	struct ibv_mr *mailbox_mr, *stage_mr;
 	struct net_record local, other;
 	union ibv_gid gid, other_gid; /* in use */
+	bool is_routed; /* they are of different subnets */
 	uint64_t bytes_sent;
 };
 
@@ -162,6 +221,7 @@ struct net_args {
 	/* Providers, best first for peers of the own host: soft, then ibv. */
 	const struct verbs_table *soft, *ibv; /* NULL: not there */
 	bool all_local;	 /* no rank is on another host */
+	bool all_ports;	 /* ... but some rank wants another port than soft */
 	bool crowded;	 /* ranks outnumber the cores they may use */
 	int rank, n_ranks;
 	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
@@ -172,9 +232,9 @@ struct net {
 	int rank, n_ranks;
 	int n_channels, n_slots;
 	size_t slot_bytes;
-	struct net_port ports[NET_PORTS_MAX];
-	int n_ports;
-	bool polls_completions; /* a port has no line order */
+	struct net_port *started[NET_PORTS_MAX]; /* ports in use */
+	int n_started;
+	bool polls_completions; /* one of them has no line order */
 	struct net_conn **conns; /* [n_ranks * NET_CHANNELS_MAX] */
 	struct net_conn **active; /* those there are */
 	int n_active;
@@ -183,11 +243,20 @@ struct net {
 	/* Signatures of our last operations, for peers to READ. */
 	struct net_entry *board; /* [NET_SIGNS] */
 	int board_fd;
-	struct ibv_mr *board_mr[NET_PORTS_MAX];
 	int failed; /* the error that a completion brought, or 0 */
 	struct mem_watch watch;
 	void *mr_lock; /* pthread_mutex_t: a region may go at any time */
 	struct net_mr *mrs;
+	/* Cold. */
+	struct verbs_device *devices[NET_DEVICES_MAX];
+	int n_devices;
+	struct net_port ports[NET_PORTS_MAX]; /* candidates */
+	int n_ports;
+	char *offers; /* [n_ranks], @offer_bytes each */
+	size_t offer_bytes;
+	bool *is_local;	   /* [n_ranks]: on this host */
+	uint8_t *attempts; /* [n_ranks]: pairs of ports that did not work */
+	char text[256];
 };
 
 /* What an operation is; both ends of a link compare. */
@@ -200,28 +269,55 @@ struct net_sign {
 	uint32_t algo;
 };
 
+/*
+ * Find the ports that may be used.  Where none is active, waits for one to
+ * come up: up to a twelfth of WREATH_JOIN_TIMEOUT.
+ */
 int net_open(const struct net_args *args, struct net **out);
 void net_close(struct net *net);
+
+/*
+ * Ranks tell each other their ports: net_offer() writes this rank's offer, of
+ * NET_OFFER_MAX bytes at most, and returns its length.  net_agree() takes all
+ * of them in order of rank, @bytes apart, and with them chooses ports for each
+ * peer, as that peer does.  It takes @offers over, which base_free() frees;
+ * @is_local [n_ranks] tells who is on this host, and is copied.  It may block
+ * for seconds where the only way to a peer leads over a router.
+ * Errors: WREATH_ENET with both ends' ports where none fit, WREATH_EMISMATCH.
+ */
+size_t net_offer(const struct net *net, void *out);
+int net_agree(struct net *net, void *offers, size_t bytes,
+	      const bool *is_local);
 
 /*
  * The connection to @peer on @channel, or NULL while there is none.  Made in
  * three steps: net_conn_new() fills the record for the peer, net_conn_ready()
  * takes the peer's and readies the queue pair, and when both ends have come so
  * far (a barrier), net_conn_reach() finds the way to the peer's slots.  Then
- * messages may be sent.  @local: the peer is on this host.
+ * messages may be sent.
+ *
+ * net_conn_ready() returns WREATH_EAGAIN where the pair of ports does not
+ * work, with the text set.  When it did at either end, both exchange verdicts
+ * and call net_conn_next(), which frees what there is, and both begin again
+ * with the next pair; WREATH_ENET when there is none.
  */
 static inline struct net_conn *net_conn(struct net *net, int peer, int channel)
 {
 	return net->conns[peer * NET_CHANNELS_MAX + channel];
 }
-int net_conn_new(struct net *net, int peer, int channel, bool local,
+int net_conn_new(struct net *net, int peer, int channel,
 		 struct net_record *record);
 int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
+int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
+		  const struct net_verdict *theirs);
 int net_conn_reach(struct net *net, int peer, int channel);
 
-/* The device and port of messages, for messages. */
+/* The devices and ports in use, for messages. */
 const char *net_text(const struct net *net);
+
+/* Log what the devices have reported.  A system call; not for a data path. */
+void net_events(struct net *net);
 
 /*
  * Reclaim sends, count arrivals, and find failures.  0 or the error that
