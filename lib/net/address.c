@@ -8,6 +8,23 @@
 #define NET_TRAFFIC_CLASS 106
 #define NET_HOP_LIMIT 64
 
+/*
+ * Of the interface that it was found on: VLANs of a port have its link-local
+ * address, too.  Any other address may have come back on another interface.
+ */
+static bool is_same_link(const struct net_port *port,
+			 const struct ibv_gid_entry *entry)
+{
+	int i;
+
+	if (net_gid_kind(entry->gid.raw) != NET_GID_LINK_LOCAL)
+		return true;
+	for (i = 0; i < port->n_gids; i++)
+		if (!memcmp(port->gids[i].raw, entry->gid.raw, 16))
+			return port->ifindexes[i] == entry->ndev_ifindex;
+	return true;
+}
+
 int net_gid_index(const struct net_port *port, const union ibv_gid *gid)
 {
 	bool ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -16,9 +33,11 @@ int net_gid_index(const struct net_port *port, const union ibv_gid *gid)
 	for (i = 0; i < port->attr.gid_tbl_len && i < NET_TABLE_MAX; i++) {
 		struct ibv_gid_entry entry = {.gid_index = 0};
 
-		if (verbs_gid_try(port->device, port->number, i, &entry) &&
-		    (!ethernet || entry.gid_type == IBV_GID_TYPE_ROCE_V2) &&
-		    !memcmp(&entry.gid, gid, sizeof(*gid)))
+		if (!verbs_gid_try(port->device, port->number, i, &entry) ||
+		    memcmp(&entry.gid, gid, sizeof(*gid)))
+			continue;
+		if (!ethernet || (entry.gid_type == IBV_GID_TYPE_ROCE_V2 &&
+				  is_same_link(port, &entry)))
 			return i;
 	}
 	return -1;

@@ -70,9 +70,9 @@ static void refuse(struct net_gid_row *row, const char *why)
 }
 
 /* What the interface behind an entry of an Ethernet port's table says. */
-static void judge_interface(struct net_gid_row *row, unsigned int ifindex,
-			    const struct addrs *addrs)
+static void judge_interface(struct net_gid_row *row, const struct addrs *addrs)
 {
+	unsigned int ifindex = row->ifindex;
 	struct net_gid *gid = &row->gid;
 	const struct topo_addr *own = find_interface(addrs, ifindex);
 	const struct topo_addr *addr = find_addr(addrs, gid->raw, ifindex);
@@ -102,7 +102,7 @@ static void judge_interface(struct net_gid_row *row, unsigned int ifindex,
 }
 
 static void judge(struct net_gid_row *row, bool ethernet, int64_t wanted,
-		  unsigned int ifindex, const struct addrs *addrs)
+		  const struct addrs *addrs)
 {
 	static const uint8_t none[16];
 	struct net_gid *gid = &row->gid;
@@ -124,7 +124,7 @@ static void judge(struct net_gid_row *row, bool ethernet, int64_t wanted,
 	gid->kind = (uint8_t)net_gid_kind(gid->raw);
 	if (gid->kind == NET_GID_LINK_LOCAL)
 		row->why = "link-local: only if nothing better";
-	judge_interface(row, ifindex, addrs);
+	judge_interface(row, addrs);
 	if (row->type != IBV_GID_TYPE_ROCE_V2)
 		refuse(row, "RoCE v1");
 	else if (wanted >= 0 && wanted != row->index)
@@ -171,7 +171,8 @@ int net_gid_rows(struct verbs_device *device, int port,
 		memcpy(row->gid.raw, entry.gid.raw, sizeof(row->gid.raw));
 		row->index = i;
 		row->type = entry.gid_type;
-		judge(row, ethernet, wanted, entry.ndev_ifindex, &addrs);
+		row->ifindex = entry.ndev_ifindex;
+		judge(row, ethernet, wanted, &addrs);
 		n++;
 	}
 	base_free(addrs.list);
@@ -181,8 +182,9 @@ int net_gid_rows(struct verbs_device *device, int port,
 	return n;
 }
 
-static void add_candidate(struct net_port *port, const struct net_gid *gid)
+static void add_candidate(struct net_port *port, const struct net_gid_row *row)
 {
+	const struct net_gid *gid = &row->gid;
 	int at = port->n_gids;
 	int i;
 
@@ -192,9 +194,12 @@ static void add_candidate(struct net_port *port, const struct net_gid *gid)
 		return;
 	if (port->n_gids < NET_GIDS_MAX)
 		port->n_gids++;
-	for (i = port->n_gids - 1; i > at; i--)
+	for (i = port->n_gids - 1; i > at; i--) {
 		port->gids[i] = port->gids[i - 1];
+		port->ifindexes[i] = port->ifindexes[i - 1];
+	}
 	port->gids[at] = *gid;
+	port->ifindexes[at] = row->ifindex;
 }
 
 int net_gids_find(struct net_port *port, int64_t wanted)
@@ -209,7 +214,7 @@ int net_gids_find(struct net_port *port, int64_t wanted)
 	port->n_gids = 0;
 	for (i = 0; i < n; i++)
 		if (rows[i].is_usable)
-			add_candidate(port, &rows[i].gid);
+			add_candidate(port, &rows[i]);
 	base_free(rows);
 	return 0;
 }

@@ -68,6 +68,7 @@ struct net_gid_row {
 	struct net_gid gid;
 	int index;
 	uint32_t type;	  /* enum ibv_gid_type */
+	unsigned int ifindex; /* 0: unknown */
 	char ifname[16];  /* "": unknown */
 	bool is_usable;	  /* a candidate */
 	const char *why;  /* "chosen", "candidate", or why not */
@@ -95,6 +96,7 @@ struct net_port {
 	int number;
 	int n_gids;
 	struct net_gid gids[NET_GIDS_MAX]; /* best first */
+	unsigned int ifindexes[NET_GIDS_MAX]; /* of each; 0: unknown */
 	uint16_t pkey_index;
 	bool line_order; /* arrivals are seen by polling memory */
 	bool is_soft;

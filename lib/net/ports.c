@@ -249,8 +249,9 @@ static int look(struct net_search *search)
 	int d;
 	int err = 0;
 
-	search->why[0] = 0;
-	search->error = 0;
+	/* What the devices themselves said stays. */
+	search->why[search->n_said] = 0;
+	search->error = search->open_error;
 	search->may_come = false;
 	for (d = 0; d < search->net->n_devices && !err; d++)
 		err = look_at_ports(search, d);
@@ -266,6 +267,8 @@ int net_ports_open(struct net *net, const struct net_args *args)
 	bool is_told = false;
 	int err = net_devices_open(&search);
 
+	search.n_said = strlen(search.why);
+	search.open_error = search.error;
 	while (!err) {
 		err = look(&search);
 		if (err || is_enough(&search))

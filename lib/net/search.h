@@ -15,6 +15,8 @@ struct net_search {
 	bool may_come;	 /* a port may still become active */
 	int error;	 /* of the worst refusal, or 0 */
 	char why[1024];
+	size_t n_said;	 /* of @why, by devices that cannot be opened */
+	int open_error;
 };
 
 /*

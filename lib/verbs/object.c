@@ -113,11 +113,10 @@ static const char *memlock_text(int why, size_t bytes, char out[512])
 		snprintf(need, sizeof(need), " and at least %llu are needed",
 			 bytes_locked() + bytes);
 	snprintf(out, 512,
-		 "; a device locks memory, and RLIMIT_MEMLOCK lets this "
-		 "process lock %llu bytes, of which %llu are locked%s: raise "
-		 "it by `ulimit -l unlimited` in a shell, "
-		 "LimitMEMLOCK=infinity in a systemd unit, --ulimit "
-		 "memlock=-1 for a container",
+		 "; RLIMIT_MEMLOCK may be the cause, which lets this process "
+		 "lock %llu bytes, of which %llu are locked%s: raise it by "
+		 "`ulimit -l unlimited` in a shell, LimitMEMLOCK=infinity in "
+		 "a systemd unit, --ulimit memlock=-1 for a container",
 		 (unsigned long long)limit.rlim_cur, bytes_locked(), need);
 	return out;
 }
