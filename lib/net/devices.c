@@ -18,25 +18,29 @@ void net_search_refuse(struct net_search *search, int error, const char *text)
 		 at ? "; " : "", text);
 }
 
-static bool is_open(const struct net_search *search, const char *name,
+static bool is_open(const struct net_search *search,
+		    const struct verbs_table *verbs, const char *name,
 		    int number)
 {
 	int i;
 
 	for (i = 0; i < search->net->n_devices; i++)
-		if (!strcmp(search->net->devices[i]->name, name) &&
+		if (search->net->devices[i]->verbs == verbs &&
+		    !strcmp(search->net->devices[i]->name, name) &&
 		    search->numbers[i] == number)
 			return true;
 	return false;
 }
 
-static int add_device(struct net_search *search, const struct verbs_table *verbs,
-		      const char *name, int number)
+static int add_device(struct net_search *search,
+		      const struct verbs_table *verbs, const char *name,
+		      int number)
 {
 	struct net *net = search->net;
 	int err;
 
-	if (net->n_devices == NET_DEVICES_MAX || is_open(search, name, number))
+	if (net->n_devices == NET_DEVICES_MAX ||
+	    is_open(search, verbs, name, number))
 		return 0;
 	err = verbs_device_open(verbs, name, &net->devices[net->n_devices]);
 	if (err)

@@ -167,7 +167,7 @@ static void candidates_come_best_first(void **state)
 	net_close(net);
 }
 
-static void an_index_that_is_no_use_is_answered_with_those_that_are(void **s)
+static void an_index_of_no_use_is_answered_with_those_of_use(void **s)
 {
 	static const struct {
 		const char *index, *why;
@@ -193,7 +193,7 @@ static void an_index_that_is_no_use_is_answered_with_those_that_are(void **s)
 	}
 }
 
-static void a_partition_that_is_not_there_is_answered_with_those_that_are(
+static void a_missing_partition_is_answered_with_those_there(
 	void **state)
 {
 	struct net *net;
@@ -271,9 +271,9 @@ int main(void)
 		cmocka_unit_test(every_entry_has_its_reason),
 		cmocka_unit_test(candidates_come_best_first),
 		cmocka_unit_test(
-			an_index_that_is_no_use_is_answered_with_those_that_are),
+			an_index_of_no_use_is_answered_with_those_of_use),
 		cmocka_unit_test(
-			a_partition_that_is_not_there_is_answered_with_those_that_are),
+			a_missing_partition_is_answered_with_those_there),
 		cmocka_unit_test(
 			a_device_that_may_not_be_opened_is_named_with_its_file),
 		cmocka_unit_test(
