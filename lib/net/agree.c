@@ -101,8 +101,10 @@ static int agree_with(struct net *net, int peer)
 	for (i = 0; i < ways.n; i++) {
 		const struct net_pair *pair = &ways.pairs[i];
 		struct net_port *port = port_of(net, &ways, pair);
+		union ibv_gid gid;
 
-		err = net_port_start(net, port);
+		get_gid(&ways, pair, ways.side, &gid);
+		err = net_port_start(net, port, &gid);
 		if (err)
 			return err;
 		if (pair->tier != NET_TIER_ROUTED ||
@@ -147,7 +149,7 @@ int net_agree_conn(struct net_conn *conn)
 	conn->is_routed = pair->tier == NET_TIER_ROUTED;
 	get_gid(&ways, pair, ways.side, &conn->gid);
 	get_gid(&ways, pair, !ways.side, &conn->other_gid);
-	return net_port_start(net, conn->port);
+	return net_port_start(net, conn->port, &conn->gid);
 }
 
 /* "rxe0:1 10.77.0.1 to rxe0:1 10.77.0.2", this rank's end first. */

@@ -69,8 +69,12 @@ static inline uint64_t net_wr_id(const struct net_conn *conn, uint64_t kind)
 
 int net_ports_open(struct net *net, const struct net_args *args);
 void net_ports_close(struct net *net);
-/* Make what a port needs to be used; nothing where it is there. */
-int net_port_start(struct net *net, struct net_port *port);
+/*
+ * Make what a port needs to be used; nothing where it is there.  @gid is the
+ * one that it is first used with, for its name in messages.
+ */
+int net_port_start(struct net *net, struct net_port *port,
+		   const union ibv_gid *gid);
 
 /* ---- gids.c ---- */
 

@@ -24,22 +24,6 @@ static const char *state_name(enum ibv_port_state state)
 	}
 }
 
-static void port_text(struct net_port *port)
-{
-	union ibv_gid gid;
-	char text[64];
-
-	memcpy(gid.raw, port->gids[0].raw, sizeof(gid.raw));
-	net_gid_text(&gid, text);
-	if (port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND)
-		snprintf(port->text, sizeof(port->text),
-			 "%.40s:%d InfiniBand LID %u", port->device->name,
-			 port->number, port->attr.lid);
-	else
-		snprintf(port->text, sizeof(port->text), "%.40s:%d RoCEv2 %s",
-			 port->device->name, port->number, text);
-}
-
 static int find_pkey(struct net_port *port, const struct base_env *env)
 {
 	uint16_t wanted = (uint16_t)env->value[BASE_ENV_PKEY];
@@ -135,10 +119,7 @@ static int port_try(struct net_port *port, const struct base_env *env,
 			 port->device->name, port->number);
 		return WREATH_EAGAIN;
 	}
-	err = find_pkey(port, env);
-	if (!err)
-		port_text(port);
-	return err;
+	return find_pkey(port, env);
 }
 
 static bool is_known(const struct net *net, const struct verbs_device *device,

@@ -55,13 +55,29 @@ static int make_objects(struct net *net, struct net_port *port)
 	return err;
 }
 
-int net_port_start(struct net *net, struct net_port *port)
+static void port_text(struct net_port *port, const union ibv_gid *gid)
+{
+	char text[64];
+
+	net_gid_text(gid, text);
+	if (port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND)
+		snprintf(port->text, sizeof(port->text),
+			 "%.40s:%d InfiniBand LID %u", port->device->name,
+			 port->number, port->attr.lid);
+	else
+		snprintf(port->text, sizeof(port->text), "%.40s:%d RoCEv2 %s",
+			 port->device->name, port->number, text);
+}
+
+int net_port_start(struct net *net, struct net_port *port,
+		   const union ibv_gid *gid)
 {
 	size_t at = strlen(net->text);
 	int err;
 
 	if (port->pd)
 		return 0;
+	port_text(port, gid);
 	err = make_objects(net, port);
 	if (err) {
 		port_stop(port);

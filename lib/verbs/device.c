@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,19 +56,35 @@ static struct ibv_context *open_by_name(const struct verbs_table *verbs,
 	return context;
 }
 
+/*
+ * libibverbs looks for the file in several ways, and tells of the last: what
+ * is wrong with it is asked again here.
+ */
 static int open_failed(const struct verbs_table *verbs, const char *name,
 		       const char *file, int why)
 {
-	if (why != EACCES && why != EPERM)
-		return base_error(WREATH_EDEVICE, "cannot open %s of %s: %s",
-				  name, verbs->name, strerror(why));
-	return base_error(WREATH_EDEVICE,
-			  "cannot open %s of %s: %s: user %u may not open "
-			  "/dev/infiniband/%s; give it mode 0666, or to a "
-			  "group of the user, by a udev rule, and a container "
-			  "the device (--device /dev/infiniband)", name,
-			  verbs->name, strerror(why), geteuid(),
-			  *file ? file : "*");
+	char path[96];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", file);
+	if (*file && why == ENOENT &&
+	    faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS))
+		why = errno;
+	if (why == EACCES || why == EPERM)
+		return base_error(WREATH_EDEVICE,
+				  "cannot open %s of %s: %s: user %u may not "
+				  "open %s; give it mode 0666, or to a group "
+				  "of the user, by a udev rule, and a "
+				  "container the device (--device "
+				  "/dev/infiniband)", name, verbs->name,
+				  strerror(why), geteuid(), path);
+	if (why == ENOENT)
+		return base_error(WREATH_EDEVICE,
+				  "cannot open %s of %s: there is no %s; load "
+				  "ib_uverbs, or give a container the device "
+				  "(--device /dev/infiniband)", name,
+				  verbs->name, path);
+	return base_error(WREATH_EDEVICE, "cannot open %s of %s: %s", name,
+			  verbs->name, strerror(why));
 }
 
 int verbs_device_open(const struct verbs_table *verbs, const char *name,
