@@ -28,13 +28,14 @@ struct comm_info {
 	struct topo_cores cores;
 	uint32_t version;
 	int32_t algo, arrival, channels, connect, slots;
+	int32_t all_ports; /* this rank needs more than the soft device */
 	int64_t slot_bytes;
 };
 
 struct wreath_comm {
 	uint64_t magic;
 	int rank, n_ranks;
-	bool crowded, all_local, is_final;
+	bool crowded, all_local, all_ports, is_final;
 	struct base_env env;
 	struct boot *boot;
 	struct net *net;
@@ -101,6 +102,10 @@ static inline int comm_error(struct wreath_comm *comm)
 /* For struct exec_guard; @arg is the communicator. */
 int comm_guard_stopped(void *arg);
 int comm_guard_left(void *arg, int peer);
+
+/* ports.c: find the ports of this rank, and those that each peer is reached
+ * by.  Collective. */
+int comm_ports_open(struct wreath_comm *comm);
 
 /* plans.c: the plan of @algo, connected; made at first use. */
 int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,

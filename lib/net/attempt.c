@@ -60,45 +60,6 @@ static int give_up(struct net_conn *conn, const char *why)
 	return renew_qp(conn);
 }
 
-/* The same, and another pair of addresses may do better. */
-static int give_up_pair(struct net_conn *conn, const char *why)
-{
-	conn->cm->refused |= net_pair_bit(conn->cm->mine, conn->cm->theirs);
-	return give_up(conn, why);
-}
-
-/* Pairs of which one end does not listen. */
-static uint32_t deaf_pairs(const struct net_conn *conn)
-{
-	uint32_t deaf = 0;
-	int i, j;
-
-	for (i = 0; i < NET_GIDS_MAX; i++)
-		for (j = 0; j < NET_GIDS_MAX; j++)
-			if (!conn->port->cm->numbers[i] ||
-			    !conn->other.cm_numbers[j])
-				deaf |= net_pair_bit(i, j);
-	return deaf;
-}
-
-static int choose_pair(struct net_conn *conn)
-{
-	struct net_cm_conn *cm = conn->cm;
-	uint32_t deaf = deaf_pairs(conn);
-
-	if (net_gids_choose(conn, deaf | cm->refused, &cm->mine, &cm->theirs))
-		return 0;
-	/* All have failed once: what they met may have passed. */
-	cm->refused = 0;
-	if (net_gids_choose(conn, deaf, &cm->mine, &cm->theirs))
-		return 0;
-	return base_error(WREATH_ENET,
-			  "%s has no address of the same family as one of %s; "
-			  "give both ports an address (`ip addr`) of one "
-			  "network, or set WREATH_GID_INDEX", conn->port->text,
-			  conn->net->names[conn->peer]);
-}
-
 int net_cm_try(struct net_conn *conn)
 {
 	const struct net *net = conn->net;
@@ -109,16 +70,14 @@ int net_cm_try(struct net_conn *conn)
 			net->env->value[BASE_ENV_QP_TIMEOUT]),
 		.timeout_ms = CM_RESOLVE_MS,
 	};
-	int err = choose_pair(conn);
 
-	if (err)
-		return err;
-	net_cm_address(net, conn->port, cm->mine, &way.from);
+	net_cm_address(net, conn->port, &conn->gid, &way.from);
+	/* A link-local address of the peer is on the interface of ours. */
 	way.to = way.from;
-	way.to.gid = conn->other.gids[cm->theirs];
-	way.to.number = conn->other.cm_numbers[cm->theirs];
+	way.to.gid = conn->other_gid;
+	way.to.number = conn->other.cm_number;
 	if (verbs_cm_resolve(conn->port->cm->channel, &way, conn, &cm->id))
-		return give_up_pair(conn, base_error_text());
+		return give_up(conn, base_error_text());
 	cm->state = NET_CM_RESOLVES;
 	return 0;
 }
@@ -189,21 +148,6 @@ static bool take_reply(struct net_conn *conn,
 
 /* ---- the queue pair ---- */
 
-/* For messages: which addresses the kernel has taken. */
-static void note_address(struct net_conn *conn, const struct ibv_ah_attr *ah)
-{
-	const struct net_port *port = conn->port;
-	int i;
-
-	conn->other.lid = ah->dlid;
-	if (!ah->is_global)
-		return;
-	conn->other_gid = ah->grh.dgid;
-	for (i = 0; i < port->n_gids; i++)
-		if (port->gid_index[i] == ah->grh.sgid_index)
-			conn->gid = port->gids[i];
-}
-
 /*
  * The kernel says what the transport needs; what it does not know better is
  * ours, so that both ways of connecting make the same queue pairs.
@@ -231,8 +175,9 @@ static void adjust(struct net_conn *conn, struct ibv_qp_attr *attr, int mask)
 		attr->path_mtu = (enum ibv_mtu)mtu;
 	if (env->is_set[BASE_ENV_SL])
 		attr->ah_attr.sl = (uint8_t)env->value[BASE_ENV_SL];
+	/* For messages: whom the fabric names. */
 	if (mask & IBV_QP_AV)
-		note_address(conn, &attr->ah_attr);
+		conn->other.lid = attr->ah_attr.dlid;
 }
 
 static int make_ready(struct net_conn *conn)
@@ -264,10 +209,10 @@ static int on_address(struct net_conn *conn)
 	struct net_cm_conn *cm = conn->cm;
 
 	if (!verbs_cm_is_on(cm->id, port->device, port->number))
-		return give_up_pair(conn, "the way to the peer's address leads "
-					  "through another device");
+		return give_up(conn, "the way to the peer's address leads "
+				     "through another device");
 	if (verbs_cm_route(cm->id, CM_RESOLVE_MS))
-		return give_up_pair(conn, base_error_text());
+		return give_up(conn, base_error_text());
 	cm->state = NET_CM_ROUTES;
 	return 0;
 }
@@ -326,8 +271,6 @@ int net_cm_on_event(struct net_conn *conn, const struct verbs_cm_event *event)
 		/* A peer that is done may leave: boot tells of deaths. */
 		if (state == NET_CM_DONE)
 			return 0;
-		if (state == NET_CM_RESOLVES || state == NET_CM_ROUTES)
-			return give_up_pair(conn, event->text);
 		return give_up(conn, event->text);
 	case VERBS_CM_GONE:
 		conn->port->is_gone = true;
@@ -356,7 +299,7 @@ static struct net_conn *find_asked(struct net *net, const struct net_port *port,
 		return NULL;
 	conn = net_conn(net, card->rank, card->channel);
 	if (!conn || !conn->cm || conn->port != port || net_cm_asks(conn) ||
-	    conn->cm->state == NET_CM_DONE || !conn->other.by_cm)
+	    conn->cm->state == NET_CM_DONE || !conn->other.cm_number)
 		return NULL;
 	if (!is_of_peer(conn, event, card) ||
 	    !verbs_cm_is_on(event->id, port->device, port->number))

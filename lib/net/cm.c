@@ -15,76 +15,13 @@ static bool wants_cm(const struct net *net, const struct net_port *port)
 	return net->env->value[BASE_ENV_CONNECT] && !port->is_soft;
 }
 
-void net_cm_address(const struct net *net, const struct net_port *port, int i,
-		    struct verbs_cm_address *out)
-{
-	memset(out, 0, sizeof(*out));
-	out->gid = port->gids[i];
-	out->is_ib = port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
-	out->pkey = (uint16_t)net->env->value[BASE_ENV_PKEY];
-	out->scope = port->cm->scopes[i];
-}
-
-/*
- * One listener at each address: a peer chooses among them as the exchange
- * would, and an address that is not there any more is left out.
- */
-static int listen_all(const struct net *net, struct net_port *port)
-{
-	struct net_cm_port *cm = port->cm;
-	int i;
-	int n = 0;
-
-	for (i = 0; i < port->n_gids; i++) {
-		struct verbs_cm_address address;
-		struct ibv_gid_entry entry;
-
-		if (verbs_gid(port->device, port->number, port->gid_index[i],
-			      &entry))
-			continue;
-		cm->scopes[i] = entry.ndev_ifindex;
-		net_cm_address(net, port, i, &address);
-		if (verbs_cm_listen(cm->channel, port->device, port->number,
-				    &address, &cm->listeners[i]))
-			continue;
-		cm->numbers[i] = address.number;
-		n++;
-	}
-	cm->listens = n;
-	if (n)
-		return 0;
-	return base_error(WREATH_ENET,
-			  "%s: librdmacm can listen at none of its %d "
-			  "addresses; the last one: %s", port->text,
-			  port->n_gids, base_error_text());
-}
-
-static void deafen(struct net_cm_port *cm)
-{
-	int i;
-
-	for (i = 0; i < NET_GIDS_MAX; i++) {
-		verbs_cm_free(cm->listeners[i]);
-		cm->listeners[i] = NULL;
-		cm->numbers[i] = 0;
-	}
-	cm->listens = false;
-}
-
-void net_cm_deafen(struct net *net)
-{
-	int i;
-
-	for (i = 0; i < net->n_ports; i++)
-		if (net->ports[i].cm)
-			deafen(net->ports[i].cm);
-}
-
-static int open_port(struct net_port *port)
+int net_cm_open(const struct net *net, struct net_port *port)
 {
 	size_t at = strlen(port->text);
 	int err;
 
+	if (!wants_cm(net, port))
+		return 0;
 	port->cm = base_alloc(1, sizeof(*port->cm));
 	if (!port->cm)
 		return WREATH_ENOMEM;
@@ -94,50 +31,81 @@ static int open_port(struct net_port *port)
 	return err;
 }
 
-int net_cm_open(struct net *net)
+void net_cm_deafen(struct net_port *port)
 {
-	int i;
-	int err = 0;
+	struct net_cm_port *cm = port->cm;
 
-	for (i = 0; i < net->n_ports && !err; i++)
-		if (wants_cm(net, &net->ports[i]))
-			err = open_port(&net->ports[i]);
-	return err;
+	while (cm->n_listeners)
+		verbs_cm_free(cm->listeners[--cm->n_listeners].id);
 }
 
-void net_cm_close(struct net *net)
+void net_cm_close(struct net_port *port)
+{
+	if (!port->cm)
+		return;
+	net_cm_deafen(port);
+	verbs_cm_close(port->cm->channel);
+	base_free(port->cm);
+	port->cm = NULL;
+}
+
+void net_cm_address(const struct net *net, const struct net_port *port,
+		    const union ibv_gid *gid, struct verbs_cm_address *out)
 {
 	int i;
 
-	for (i = 0; i < net->n_ports; i++) {
-		struct net_cm_port *cm = net->ports[i].cm;
+	memset(out, 0, sizeof(*out));
+	out->gid = *gid;
+	out->is_ib = port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
+	out->pkey = (uint16_t)net->env->value[BASE_ENV_PKEY];
+	for (i = 0; i < port->n_gids; i++)
+		if (!memcmp(port->gids[i].raw, gid->raw, 16))
+			out->scope = port->ifindexes[i];
+}
 
-		if (!cm)
+/* The number of the listener at @gid, which is made at first use. */
+static int listen_at(const struct net *net, struct net_port *port,
+		     const union ibv_gid *gid, uint16_t *number)
+{
+	struct net_cm_port *cm = port->cm;
+	struct net_cm_listener *listener = cm->listeners;
+	int i, err;
+
+	for (i = 0; i < cm->n_listeners; i++, listener++) {
+		if (memcmp(&listener->address.gid, gid, sizeof(*gid)))
 			continue;
-		deafen(cm);
-		verbs_cm_close(cm->channel);
-		base_free(cm);
-		net->ports[i].cm = NULL;
+		*number = listener->address.number;
+		return 0;
 	}
+	/* Each is one of the port's GIDs, and there are no more of those. */
+	wreath_assert(i < NET_GIDS_MAX);
+	net_cm_address(net, port, gid, &listener->address);
+	err = verbs_cm_listen(cm->channel, port->device, port->number,
+			      &listener->address, &listener->id);
+	if (err)
+		return err;
+	cm->n_listeners++;
+	*number = listener->address.number;
+	return 0;
 }
 
 int net_cm_conn_new(struct net_conn *conn, struct net_record *record)
 {
-	struct net_cm_port *port = conn->port->cm;
 	int err = 0;
 
-	if (!port)
+	if (!conn->port->cm)
 		return 0;
-	if (!port->listens)
-		err = listen_all(conn->net, conn->port);
-	if (err)
-		return err;
 	conn->cm = base_alloc(1, sizeof(*conn->cm));
 	if (!conn->cm)
 		return WREATH_ENOMEM;
+	/* An address that has just gone is no end: there may be another. */
+	conn->local.cm_number = NET_CM_DEAF;
+	if (!net_cm_asks(conn))
+		err = listen_at(conn->net, conn->port, &conn->gid,
+				&conn->local.cm_number);
+	if (err == WREATH_ENOMEM)
+		return err;
 	base_random(conn->local.token, sizeof(conn->local.token));
-	memcpy(conn->local.cm_numbers, port->numbers, sizeof(port->numbers));
-	conn->local.by_cm = 1;
 	/* The rest goes by the card, to whoever has the token. */
 	*record = conn->local;
 	record->qpn = 0;
@@ -147,6 +115,15 @@ int net_cm_conn_new(struct net_conn *conn, struct net_record *record)
 	record->board_rkey = 0;
 	record->board = 0;
 	return 0;
+}
+
+int net_cm_can_meet(const struct net_conn *conn)
+{
+	if (net_cm_asks(conn) || conn->local.cm_number != NET_CM_DEAF)
+		return 0;
+	return base_error(WREATH_ENET,
+			  "%s: librdmacm cannot listen there; was the address "
+			  "removed?", conn->port->text);
 }
 
 void net_cm_conn_free(struct net_conn *conn)

@@ -3,10 +3,10 @@
  * Connections by librdmacm (WREATH_CONNECT=cm): what the files of it share.
  *
  * Each port has one event channel, and while connections are made a listener
- * at each address that it tells its peers.  Of two ranks the higher one asks
- * the lower.  Boot has carried where to ask, and a token for each connection;
- * what the exchange would carry beyond it travels in the private data of
- * request and reply.
+ * at each address that a peer shall reach it by.  Of two ranks the higher one
+ * asks the lower.  Boot has carried where to ask, and a token for each
+ * connection; what the exchange would carry beyond it travels in the private
+ * data of request and reply.
  */
 #ifndef NET_CM_H
 #define NET_CM_H
@@ -48,16 +48,26 @@ bool net_card_is_genuine(const void *data, size_t n,
 
 /* ---- cm.c: ports and records ---- */
 
-struct net_cm_port {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *listeners[NET_GIDS_MAX]; /* of port->gids */
-	uint16_t numbers[NET_GIDS_MAX]; /* theirs; 0: there is none */
-	uint32_t scopes[NET_GIDS_MAX];
-	bool listens;
+/* For a number: this rank asks, or cannot listen.  No listener has it. */
+#define NET_CM_DEAF 1
+
+struct net_cm_listener {
+	struct verbs_cm_address address;
+	struct rdma_cm_id *id;
 };
 
+struct net_cm_port {
+	struct rdma_event_channel *channel;
+	struct net_cm_listener listeners[NET_GIDS_MAX];
+	int n_listeners;
+};
+
+/* @gid of @port, as librdmacm is told of it; the number is 0. */
+void net_cm_address(const struct net *net, const struct net_port *port,
+		    const union ibv_gid *gid, struct verbs_cm_address *out);
+
 /* Nobody is expected any more: close the listeners. */
-void net_cm_deafen(struct net *net);
+void net_cm_deafen(struct net_port *port);
 
 /* ---- attempt.c: one connection ---- */
 
@@ -75,8 +85,6 @@ struct net_cm_conn {
 	struct rdma_cm_id *id;
 	uint64_t retry_ns;
 	unsigned int n_tries;
-	uint32_t refused; /* pairs of addresses that did not work */
-	int mine, theirs; /* the pair under way */
 	bool is_used;	  /* the queue pair has left INIT */
 	char cause[256];  /* why the last try failed */
 };

@@ -70,10 +70,10 @@ static int await_events(struct net *net)
 	nfds_t n = 0;
 	int p;
 
-	for (p = 0; p < net->n_ports; p++) {
-		if (!net->ports[p].cm)
+	for (p = 0; p < net->n_started; p++) {
+		if (!net->started[p]->cm)
 			continue;
-		ports[n] = &net->ports[p];
+		ports[n] = net->started[p];
 		fds[n].fd = verbs_cm_fd(ports[n]->cm->channel);
 		fds[n].events = POLLIN;
 		n++;
@@ -151,8 +151,11 @@ int net_connect(struct net *net, int timeout_ms, int (*stopped)(void *arg),
 		void *arg)
 {
 	int err = connect_all(net, timeout_ms, stopped, arg);
+	int i;
 
 	/* The kernel itself turns strangers away where nobody listens. */
-	net_cm_deafen(net);
+	for (i = 0; i < net->n_started; i++)
+		if (net->started[i]->cm)
+			net_cm_deafen(net->started[i]);
 	return err;
 }

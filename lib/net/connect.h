@@ -3,11 +3,7 @@
 #ifndef NET_CONNECT_H
 #define NET_CONNECT_H
 
-#define NET_TOKEN_BYTES 16
-
 struct net;
-struct net_cm_port;
-struct net_cm_conn;
 
 /*
  * Between net_conn_ready() and the barrier: connect all that is left to

@@ -44,24 +44,45 @@ static struct side sides[2];
 static void open_side(int rank)
 {
 	struct net_args args = {.env = &env, .ibv = ibv, .rank = rank,
-				.n_ranks = 2, .names = names};
+				.n_ranks = 2, .names = names,
+				.all_local = true, .all_ports = true};
 	struct side *side = &sides[rank];
-	int c;
 
 	memset(side, 0, sizeof(*side));
 	side->timeout_ms = 20000;
 	assert_int_equal(net_open(&args, &side->net), 0);
+}
+
+/* What comm does: all offers to all, and the records. */
+static void agree(int rank)
+{
+	const bool is_local[2] = {true, true};
+	char *offers = base_alloc(2, NET_OFFER_MAX);
+	struct side *side = &sides[rank];
+	int c, i;
+
+	for (i = 0; i < 2; i++)
+		net_offer(sides[i].net, offers + i * NET_OFFER_MAX);
+	assert_int_equal(net_agree(side->net, offers, NET_OFFER_MAX, is_local),
+			 0);
 	for (c = 0; c < N_CHANNELS; c++)
-		assert_int_equal(net_conn_new(side->net, !rank, c, false,
+		assert_int_equal(net_conn_new(side->net, !rank, c,
 					      &side->records[c]), 0);
+}
+
+static void open_to_agree(void)
+{
+	open_side(0);
+	open_side(1);
+	agree(0);
+	agree(1);
 }
 
 static void open_both(void)
 {
 	int c, i;
 
-	open_side(0);
-	open_side(1);
+	open_to_agree();
 	for (i = 0; i < 2; i++)
 		for (c = 0; c < N_CHANNELS; c++)
 			assert_int_equal(net_conn_ready(sides[i].net, !i, c,
@@ -149,11 +170,13 @@ static int n_files(void)
 /* ---- strangers ---- */
 
 /* The listener's address that a record tells of. */
-static void address_of(const struct net *net, const struct net_record *record,
+static void address_of(struct net *net, const struct net_record *record,
 		       struct verbs_cm_address *out)
 {
-	net_cm_address(net, &net->ports[0], 0, out);
-	out->number = record->cm_numbers[0];
+	const struct net_conn *conn = net_conn(net, 0, 0);
+
+	net_cm_address(net, conn->port, &conn->other_gid, out);
+	out->number = record->cm_number;
 }
 
 static enum verbs_cm_what await_event(struct rdma_event_channel *channel,
@@ -197,7 +220,7 @@ static void expect_refused(struct net *net, const struct net_record *record,
 }
 
 /* A program that was not written here.  It must fail, and end. */
-static void rping_is_refused(const struct net *net,
+static void rping_is_refused(struct net *net,
 			     const struct net_record *record)
 {
 	char address[64], number[16];
@@ -211,8 +234,9 @@ static void rping_is_refused(const struct net *net,
 	int status;
 	pid_t pid;
 
-	net_gid_text(&net->ports[0].gids[0], address);
-	snprintf(number, sizeof(number), "%u", record->cm_numbers[0]);
+	net_gid_text(&net_conn(net, 0, 0)->other_gid,
+		     address);
+	snprintf(number, sizeof(number), "%u", record->cm_number);
 	if (posix_spawnp(&pid, "rping", NULL, NULL, args, environ)) {
 		printf("rping is not installed\n");
 		return;
@@ -344,8 +368,7 @@ static void peer_without_the_token_is_refused_to_the_end(void **state)
 	int c;
 
 	(void)state;
-	open_side(0);
-	open_side(1);
+	open_to_agree();
 	for (c = 0; c < N_CHANNELS; c++) {
 		struct net_record wrong = sides[0].records[c];
 
