@@ -4,6 +4,7 @@
 #define NET_CONNECT_H
 
 struct net;
+struct net_cm_conn;
 
 /*
  * Between net_conn_ready() and the barrier: connect all that is left to

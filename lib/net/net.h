@@ -36,8 +36,6 @@
 #define NET_LINES_MAX 8	  /* lines of a small message */
 #define NET_CHANNELS_MAX 4
 
-struct net_cm_conn;
-
 /*
  * One direction pair of a lane: what this rank sends to the peer's lane, and
  * what it receives on its own.  Numbers count messages and may wrap.

@@ -51,7 +51,7 @@ refused() {
 	expect "$1" $? "$2"
 }
 
-for unit in net_card verbs_cm net_cm; do
+for unit in net_card verbs_cm net_cm net_connect; do
 	one "t_$unit" 110 "$build/test/unit/t_$unit"
 done
 for ranks in 2 3 5 8; do
