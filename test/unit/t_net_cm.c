@@ -36,9 +36,9 @@ static enum verbs_cm_what await_event(struct rdma_event_channel *channel,
 	return event->what;
 }
 
-/* Ask rank 0's listener for a connection, with @data. */
-static void expect_refused(struct net *net, const struct net_record *record,
-			   const void *data, uint8_t bytes)
+/* Ask rank 0's listener for a connection, with @data; what came of it. */
+static enum verbs_cm_what ask(struct net *net, const struct net_record *record,
+			      const void *data, uint8_t bytes)
 {
 	struct verbs_cm_param param = {.qpn = 17, .retries = 3,
 				       .rnr_retries = 3, .n_reads = 1,
@@ -47,6 +47,7 @@ static void expect_refused(struct net *net, const struct net_record *record,
 				   .timeout_ms = 2000};
 	struct rdma_event_channel *channel;
 	struct verbs_cm_event event;
+	enum verbs_cm_what what;
 	struct rdma_cm_id *id;
 
 	assert_int_equal(verbs_cm_open(&channel), 0);
@@ -58,9 +59,16 @@ static void expect_refused(struct net *net, const struct net_record *record,
 	assert_int_equal(verbs_cm_route(id, 2000), 0);
 	assert_int_equal(await_event(channel, &event), VERBS_CM_ROUTE);
 	assert_int_equal(verbs_cm_connect(id, &param), 0);
-	assert_int_equal(await_event(channel, &event), VERBS_CM_REJECTED);
+	what = await_event(channel, &event);
 	verbs_cm_free(id);
 	verbs_cm_close(channel);
+	return what;
+}
+
+static void expect_refused(struct net *net, const struct net_record *record,
+			   const void *data, uint8_t bytes)
+{
+	assert_int_equal(ask(net, record, data, bytes), VERBS_CM_REJECTED);
 }
 
 /* A program that was not written here.  It must fail, and end. */
@@ -178,6 +186,31 @@ static void strangers_are_refused_and_disturb_nobody(void **state)
 	close_both();
 }
 
+/* The first try's queue pair has met somebody: the second needs another. */
+static void peer_that_gives_up_and_asks_again_is_connected(void **state)
+{
+	struct net_card card = {.kind = NET_CARD_REQUEST, .rank = 1};
+	unsigned char bytes[NET_CARD_BYTES];
+	int i;
+
+	(void)state;
+	open_both();
+	start(&sides[0]);
+	card.n_slots = sides[0].records[0].n_slots;
+	card.slot_bytes = sides[0].records[0].slot_bytes;
+	net_card_write(&card, sides[0].records[0].token, bytes);
+	/* Its card is right, and it goes before the connection is there. */
+	for (i = 0; i < 3; i++)
+		assert_int_equal(ask(sides[1].net, &sides[0].records[0], bytes,
+				     sizeof(bytes)), VERBS_CM_REPLY);
+	start(&sides[1]);
+	finish(&sides[0]);
+	finish(&sides[1]);
+	expect_connected();
+	talk();
+	close_both();
+}
+
 static void peer_without_the_token_is_refused_to_the_end(void **state)
 {
 	int c;
@@ -212,6 +245,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(queue_pairs_are_as_the_exchange_makes_them),
 		cmocka_unit_test(strangers_are_refused_and_disturb_nobody),
+		cmocka_unit_test(
+			peer_that_gives_up_and_asks_again_is_connected),
 		cmocka_unit_test(peer_without_the_token_is_refused_to_the_end),
 	};
 	int status = sides_init();
