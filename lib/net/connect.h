@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Part of net's door: connections that librdmacm makes. */
+/* A part of the door, net/net.h: connections that librdmacm makes. */
 #ifndef NET_CONNECT_H
 #define NET_CONNECT_H
 
 struct net;
 struct net_cm_conn;
+struct net_mr;
 
 /*
  * Between net_conn_ready() and the barrier: connect all that is left to

@@ -81,10 +81,9 @@ static inline uint64_t net_wr_id(const struct net_conn *conn, uint64_t kind)
 
 int net_ports_open(struct net *net, const struct net_args *args);
 void net_ports_close(struct net *net);
-/*
- * Make what a port needs to be used; nothing where it is there.  @gid is the
- * one that it is first used with, for its name in messages.
- */
+/* The port's name in messages, with the GID that is used. */
+void net_port_name(struct net_port *port, const union ibv_gid *gid);
+/* Make what a port needs to be used, and name it; nothing where it is there. */
 int net_port_start(struct net *net, struct net_port *port,
 		   const union ibv_gid *gid);
 
@@ -206,7 +205,16 @@ static inline void net_unmap(struct net_conn *conn, const void *mapped)
 		conn->port->device->verbs->unmap(conn->qp, mapped);
 }
 
-/* mr.c */
+/* ---- mr.c ---- */
+
+/* A user's region, registered with a port. */
+struct net_mr {
+	uint64_t region;
+	struct net_port *port;
+	struct ibv_mr *mr;
+	struct net_mr *next;
+};
+
 int net_mrs_init(struct net *net);
 void net_mrs_release(struct net *net);
 /* The remote key for @region on @port; registers at first use. */

@@ -11,10 +11,10 @@
  * the peer's memory is mapped its payload is stored or read there directly;
  * what makes a message visible is a WRITE in any case.
  *
- * Where the device promises line order that WRITE is one 8-byte word behind the
- * payload, the message's number and the operation's signature, and the receiver
- * polls the word.  Elsewhere the payload's own WRITE carries both, shortened, as
- * immediate data, and completions are polled: one request a message.
+ * Where the device promises line order that WRITE is one 8-byte word behind
+ * the payload, the message's number and the operation's signature, and the
+ * receiver polls it.  Elsewhere the payload's own WRITE carries both, shortened
+ * to immediate data, and completions are polled: one request a message.
  *
  * This room must never know schedules, sockets or the public API.  A struct
  * net is used by one thread at a time.  Only net_block() waits for a peer.
@@ -108,14 +108,6 @@ struct net_conn {
 	bool is_routed; /* they are of different subnets */
 	struct net_cm_conn *cm; /* where librdmacm connects, else NULL */
 	uint64_t bytes_sent;
-};
-
-/* A user's region, registered with a port. */
-struct net_mr {
-	uint64_t region;
-	struct net_port *port;
-	struct ibv_mr *mr;
-	struct net_mr *next;
 };
 
 struct net_args {

@@ -70,6 +70,8 @@ static void a_difference_in_settings_is_named(void **state)
 		 NULL},
 		{2, "WREATH_CHANNELS", "2", WREATH_EMISMATCH,
 		 "WREATH_CHANNELS", 0, NULL},
+		{1, "WREATH_CONNECT", "cm", WREATH_EMISMATCH,
+		 "WREATH_CONNECT", 0, NULL},
 		{0, "WREATH_SLOTS", "8", WREATH_EMISMATCH, "WREATH_SLOTS", 0,
 		 NULL},
 		{1, "WREATH_SLOT_BYTES", "8192", WREATH_EMISMATCH,
@@ -103,6 +105,7 @@ static void a_device_that_is_not_there_is_named(void **state)
 	size_t i;
 
 	(void)state;
+	ranks_set("WREATH_SOFT", "roce:1");
 	/* A port that is down is waited for, for a twelfth of it. */
 	ranks_set("WREATH_JOIN_TIMEOUT", "6s");
 	for (i = 0; i < sizeof(odds) / sizeof(odds[0]); i++)
@@ -133,6 +136,7 @@ static void a_port_that_comes_up_late_is_waited_for(void **state)
 				       "port_down=0:250", 0, "", 0, NULL};
 
 	(void)state;
+	ranks_set("WREATH_SOFT", "roce:1");
 	ranks_set("WREATH_JOIN_TIMEOUT", "6s");
 	expect_odd(&odd, 3);
 }

@@ -296,7 +296,7 @@ static void subnets_without_a_route_are_told_when_ranks_meet(void **state)
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(agree(i), WREATH_ENET);
 		contains("different subnets");
-		contains("no route");
+		contains("no way");
 		contains("ip addr add");
 	}
 	close_nets();
