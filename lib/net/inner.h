@@ -164,6 +164,8 @@ void net_address_fill(const struct net_port *port, const union ibv_gid *mine,
 
 /* Read what @port's device has reported, and log what is worth it. */
 void net_port_events(struct net *net, struct net_port *port);
+/* A connection has failed, perhaps before the event came: is its GID there? */
+void net_gid_check(struct net_conn *conn);
 
 /* conn.c: shared memory, registered with the port. */
 int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
