@@ -40,9 +40,13 @@ static void look_for_gids(const struct net *net, struct net_port *port)
 
 void net_gid_check(struct net_conn *conn)
 {
+	const struct net_port *port = conn->port;
+
 	/* An InfiniBand port's GID is not what its packets are sent by. */
-	if (conn->port->attr.link_layer == IBV_LINK_LAYER_ETHERNET &&
-	    conn->port->attr.gid_tbl_len && !conn->port->is_gone && net_gid_index(conn->port, &conn->gid) < 0)
+	if (port->attr.link_layer != IBV_LINK_LAYER_ETHERNET ||
+	    !port->attr.gid_tbl_len || port->is_gone)
+		return;
+	if (net_gid_index(port, &conn->gid) < 0)
 		set_gone(conn->port, conn);
 }
 
