@@ -21,12 +21,19 @@ struct soft_view {
 /* A send that has been posted and not executed. */
 struct soft_wqe {
 	uint64_t wr_id, remote_addr;
+	uint64_t compare_add, swap; /* of an atomic */
 	uint32_t rkey, imm, length;
 	uint32_t n_sge;
 	uint16_t flags;
 	uint8_t opcode;
 	uint8_t forced; /* by a fault: enum ibv_wc_status */
 };
+
+static inline bool soft_is_atomic(int opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
 
 /* What is to be done for a queue pair once its lock is let go. */
 enum soft_after {
