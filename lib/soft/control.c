@@ -190,6 +190,10 @@ static void fire_all(struct soft_context *c)
 {
 	uint32_t i;
 
+	for (i = 0; i < SOFT_N_SRQ; i++) {
+		if (c->srqs[i])
+			soft_srq_check_limit(c->srqs[i]);
+	}
 	for (i = 0; i < SOFT_N_CQ; i++) {
 		if (c->cqs[i] && soft_cq_has(c->cqs[i]))
 			soft_cq_fire(c->cqs[i], true);

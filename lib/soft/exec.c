@@ -84,6 +84,23 @@ enum soft_result soft_refuse(struct soft_qp *qp, enum ibv_wc_status status,
 	return SOFT_DONE;
 }
 
+/* Is there a receive for us?  A shared one is ours from then on. */
+static bool has_recv(struct soft_qp *qp)
+{
+	return qp->taker.shared
+		       ? soft_taker_take(&qp->taker, qp->attr.dest_qp_num)
+		       : soft_peer_has_recv(qp);
+}
+
+static void deliver(struct soft_qp *qp, uint32_t info, uint32_t length,
+		    uint32_t imm)
+{
+	if (qp->taker.shared)
+		soft_taker_deliver(qp, info, length, imm);
+	else
+		soft_deliver(qp, info, length, imm);
+}
+
 static enum soft_result execute_rdma(struct soft_qp *qp,
 				     const struct soft_wqe *wqe,
 				     struct soft_piece *local,
@@ -111,16 +128,14 @@ static enum soft_result execute_rdma(struct soft_qp *qp,
 			return soft_refuse(qp, IBV_WC_REM_ACCESS_ERR,
 					   SOFT_NOTE_ACCESS, status);
 	}
-	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
-	    !soft_peer_has_recv(qp))
+	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !has_recv(qp))
 		return SOFT_RNR;
 	result = soft_move(qp, is_read ? local : &target,
 			   is_read ? &target : local, wqe->length, status);
 	if (result == SOFT_DONE && !*status &&
 	    wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		soft_deliver(qp, IBV_WC_RECV_RDMA_WITH_IMM << 8 |
-					 recv_flags(wqe),
-			     wqe->length, wqe->imm);
+		deliver(qp, IBV_WC_RECV_RDMA_WITH_IMM << 8 | recv_flags(wqe),
+			wqe->length, wqe->imm);
 	return result;
 }
 
@@ -129,33 +144,38 @@ static enum soft_result find_recv(struct soft_qp *qp, uint32_t length,
 				  struct soft_piece *pieces,
 				  enum ibv_wc_status *status)
 {
-	uint32_t slot = qp->peer_next & (qp->peer_slots - 1);
+	const bool is_shared = qp->taker.shared;
+	const uint32_t n = is_shared ? qp->taker.sges : qp->peer_sges;
+	const uint32_t pd = is_shared ? qp->taker.pd : qp->peer_pd;
+	const uint32_t slot = is_shared
+				      ? qp->taker.taken - 1
+				      : qp->peer_next & (qp->peer_slots - 1);
 	const struct soft_shared_sge *sge =
-		&qp->peer_wqes[slot * qp->peer_sges];
+		&(is_shared ? qp->taker.wqes : qp->peer_wqes)[slot * n];
 	uint32_t i;
 
-	for (i = 0; i < qp->peer_sges && length; i++) {
-		uint32_t n = atomic_load(&sge[i].length);
+	for (i = 0; i < n && length; i++) {
+		uint32_t bytes = atomic_load(&sge[i].length);
 		uint64_t addr = atomic_load(&sge[i].addr);
 		struct soft_view *view;
 
-		if (n > length)
-			n = length;
+		if (bytes > length)
+			bytes = length;
 		pieces[i].at = (char *)pieces;
-		pieces[i].length = n;
-		if (!n)
+		pieces[i].length = bytes;
+		if (!bytes)
 			continue;
 		qp->is_asked = false;
 		view = soft_view_remote(qp, atomic_load(&sge[i].lkey));
 		if (!view && qp->is_asked)
 			return SOFT_HELP;
-		if (!view || !soft_find_piece(view, qp->peer_pd, addr, n,
+		if (!view || !soft_find_piece(view, pd, addr, bytes,
 					      IBV_ACCESS_LOCAL_WRITE,
 					      &pieces[i])) {
 			*status = IBV_WC_LOC_PROT_ERR;
 			return SOFT_DONE;
 		}
-		length -= n;
+		length -= bytes;
 	}
 	*status = length ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 	return SOFT_DONE;
@@ -169,7 +189,7 @@ static enum soft_result execute_send(struct soft_qp *qp,
 	struct soft_piece to[SOFT_MAX_SGE + 1] = {{.at = (char *)to}};
 	enum soft_result result;
 
-	if (!soft_peer_has_recv(qp))
+	if (!has_recv(qp))
 		return SOFT_RNR;
 	result = find_recv(qp, wqe->length, to, status);
 	if (result != SOFT_DONE)
@@ -177,14 +197,14 @@ static enum soft_result execute_send(struct soft_qp *qp,
 	if (*status) {
 		bool is_long = *status == IBV_WC_LOC_LEN_ERR;
 
-		soft_deliver(qp, *status, 0, 0);
+		deliver(qp, *status, 0, 0);
 		return soft_refuse(qp, is_long ? IBV_WC_REM_INV_REQ_ERR
 					       : IBV_WC_REM_OP_ERR, 0, status);
 	}
 	result = soft_move(qp, to, local, wqe->length, status);
 	if (result == SOFT_DONE && !*status)
-		soft_deliver(qp, IBV_WC_RECV << 8 | recv_flags(wqe),
-			     wqe->length, wqe->imm);
+		deliver(qp, IBV_WC_RECV << 8 | recv_flags(wqe), wqe->length,
+			wqe->imm);
 	return result;
 }
 

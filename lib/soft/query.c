@@ -39,6 +39,9 @@ int soft_query_device(struct ibv_context *context,
 	attr->max_res_rd_atom = 16 * SOFT_N_QP;
 	attr->max_qp_init_rd_atom = 16;
 	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_srq = SOFT_N_SRQ;
+	attr->max_srq_wr = SOFT_MAX_WR;
+	attr->max_srq_sge = SOFT_MAX_SGE;
 	attr->max_ah = SOFT_N_QP;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = 0;
