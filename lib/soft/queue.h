@@ -28,7 +28,7 @@ struct soft_source {
 	bool is_recv;
 	uint32_t hint; /* its number in the CQ */
 	struct soft_shared_more *more; /* beside @cqes, or NULL */
-	struct soft_srq *srq;	       /* that its receives come from, or NULL */
+	struct soft_srq *srq; /* that its receives come from, or NULL */
 };
 
 /* What only the owner needs of a completion. */
