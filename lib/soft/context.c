@@ -132,13 +132,15 @@ int soft_close_device(struct ibv_context *context)
 	if (soft_is_foreign(c))
 		return EIO;
 	pthread_mutex_lock(&c->lock);
-	is_busy = c->n_pd || c->n_mr || c->n_cq || c->n_qp || c->n_srq;
+	is_busy = c->n_pd || c->n_mr || c->n_cq || c->n_qp ||
+		  c->n_srq;
 	pthread_mutex_unlock(&c->lock);
 	if (is_busy)
 		return EBUSY;
 	soft_registry_remove(c);
 	soft_control_stop(c);
 	soft_peers_free(c);
+	soft_couriers_free(c);
 	free_kept(c);
 	close(c->seg_fd);
 	soft_held_put(c->held);

@@ -20,6 +20,7 @@
 #include "soft/shared.h"
 #include "verbs/verbs.h"
 
+struct soft_courier;
 struct soft_cq;
 struct soft_guest;
 struct soft_held;
@@ -32,6 +33,8 @@ enum soft_kind {
 	SOFT_INFINIBAND,
 	SOFT_N_KINDS,
 };
+
+#define SOFT_N_AH 65536u
 
 /* The private struct of providers, which some read behind ibv_device. */
 #define SOFT_SPARE 64
@@ -108,7 +111,7 @@ struct soft_context {
 
 	pthread_mutex_t lock;
 	uint64_t random;
-	uint32_t n_pd, n_mr, n_cq, n_qp, n_srq, next_pd;
+	uint32_t n_pd, n_mr, n_cq, n_qp, n_srq, n_ah, next_pd;
 	struct soft_region *regions[SOFT_N_REGIONS];
 	uint32_t n_regions; /* highest slot used + 1 */
 	uint32_t region_gen, cq_gen, srq_gen;
@@ -122,6 +125,7 @@ struct soft_context {
 	uint32_t ring_used;
 	struct soft_block *blocks[32]; /* free, by log2 of their size */
 	struct soft_peer *peers;
+	struct soft_courier *couriers;
 
 	/* The port. */
 	struct soft_address address;
