@@ -14,8 +14,8 @@ union control {
 int soft_message_send(int socket, enum soft_message_type type, uint64_t a,
 		      uint64_t b, int fd)
 {
-	struct soft_message message = {.magic = SOFT_MESSAGE_MAGIC, .type = type,
-				       .a = a, .b = b};
+	struct soft_message message = {.magic = SOFT_MESSAGE_MAGIC,
+				       .type = type, .a = a, .b = b};
 	struct iovec iov = {&message, sizeof(message)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	union control control;

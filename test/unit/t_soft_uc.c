@@ -50,9 +50,10 @@ static void what_is_good_arrives_in_order(void **state)
 		pair_wait(&b, &wc);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.wr_id, id);
-		assert_int_equal(wc.opcode, id % 2
-						    ? IBV_WC_RECV
-						    : IBV_WC_RECV_RDMA_WITH_IMM);
+		if (id % 2)
+			assert_int_equal(wc.opcode, IBV_WC_RECV);
+		else
+			assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 		assert_int_equal(wc.byte_len, 256);
 		assert_int_equal(wc.imm_data, 0x01020304);
 		assert_int_equal(wc.src_qp, a.qp->qp_num);

@@ -50,7 +50,7 @@ static void send_now(struct pair_end *end, struct pair_wr *w)
 static void check_header(const struct pair_end *a, const struct pair_end *b,
 			 const struct ibv_wc *wc, uint32_t bytes)
 {
-	const struct ibv_grh *grh = (const struct ibv_grh *)(const void *)b->buf;
+	const struct ibv_grh *grh = (const void *)b->buf;
 
 	assert_int_equal(wc->slid, a->card.lid);
 	if (!(wc->wc_flags & IBV_WC_GRH)) {
