@@ -9,6 +9,7 @@
 #include "soft/entry.h"
 #include "soft/peer.h"
 #include "soft/qp.h"
+#include "soft/soft.h"
 
 static void new_address(struct soft_context *c)
 {
@@ -175,6 +176,28 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *context)
 	return &pd->ibv;
 }
 
+struct ibv_pd *
+soft_alloc_parent_domain(struct ibv_context *context,
+			 struct ibv_parent_domain_init_attr *attr)
+{
+	struct soft_pd *parent = (struct soft_pd *)attr->pd;
+	struct ibv_pd *ibpd;
+	struct soft_pd *pd;
+
+	if (!parent || parent->ibv.context != context || attr->td) {
+		errno = EINVAL;
+		return NULL;
+	}
+	ibpd = soft_alloc_pd(context);
+	if (!ibpd)
+		return NULL;
+	pd = (struct soft_pd *)ibpd;
+	pd->parent = parent;
+	pd->id = parent->id;
+	atomic_fetch_add(&parent->n_refs, 1);
+	return ibpd;
+}
+
 int soft_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct soft_pd *pd = (struct soft_pd *)ibpd;
@@ -187,6 +210,8 @@ int soft_dealloc_pd(struct ibv_pd *ibpd)
 	pthread_mutex_lock(&c->lock);
 	c->n_pd--;
 	pthread_mutex_unlock(&c->lock);
+	if (pd->parent)
+		atomic_fetch_sub(&pd->parent->n_refs, 1);
 	base_free(pd);
 	return 0;
 }

@@ -76,6 +76,7 @@ struct soft_key {
 
 struct soft_pd {
 	struct ibv_pd ibv;
+	struct soft_pd *parent; /* whose objects are as good as ours, or NULL */
 	uint32_t id;
 	_Atomic unsigned int n_refs;
 };
@@ -87,6 +88,7 @@ struct soft_mr {
 	};
 	uint32_t slot;
 	struct soft_region *region;
+	uint64_t offset; /* in it */
 	void *mapped; /* ours, to be unmapped; NULL: the caller's mapping */
 	size_t mapped_bytes;
 };

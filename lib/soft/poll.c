@@ -179,26 +179,17 @@ static int poll_all(struct soft_cq *cq, int max, struct ibv_wc *wc)
 /* More completions than the CQ has entries? */
 static bool is_overrun(struct soft_context *c, struct soft_cq *cq)
 {
-	uint32_t i, n_sources, n = 0;
+	uint32_t n_max = atomic_load_explicit(&cq->n_max, memory_order_relaxed);
+	uint32_t n;
 
 	if (base_likely(atomic_load_explicit(&cq->n_slots,
-					     memory_order_relaxed) <=
-			(uint32_t)cq->ibv.cqe))
+					     memory_order_relaxed) <= n_max))
 		return false;
 	soft_lock(&cq->lock);
-	n_sources = atomic_load(&cq->n_sources);
-	for (i = 0; i < n_sources; i++) {
-		struct soft_source *s = atomic_load(soft_source_at(cq, i));
-		uint32_t at = s ? atomic_load(&s->head) : 0;
-
-		while (s && n <= (uint32_t)cq->ibv.cqe &&
-		       atomic_load(&s->cqes[at & s->mask].seq) == at + 1) {
-			at++;
-			n++;
-		}
-	}
+	n_max = atomic_load(&cq->n_max);
+	n = soft_cq_count(cq, n_max + 1);
 	soft_unlock(&cq->lock);
-	if (n <= (uint32_t)cq->ibv.cqe)
+	if (n <= n_max)
 		return false;
 	pthread_mutex_lock(&c->lock);
 	soft_cq_overrun(cq);

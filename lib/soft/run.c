@@ -216,7 +216,8 @@ static int check_opcode(const struct soft_qp *qp, const struct ibv_send_wr *wr)
 	case IBV_WR_SEND_WITH_IMM:
 		return qp->ibv.qp_type == IBV_QPT_UD &&
 				       (!wr->wr.ud.ah ||
-					wr->wr.ud.ah->pd != qp->ibv.pd)
+					((struct soft_pd *)wr->wr.ud.ah->pd)
+							->id != qp->pd->id)
 			       ? EINVAL
 			       : 0;
 	default:
