@@ -171,12 +171,20 @@ static uint32_t check_death(long us, const char *fault)
 	return (uint32_t)id - N_RECVS;
 }
 
+/* Where processes start slowly, one moment says as much as many. */
+static long step_us(void)
+{
+	const char *under = getenv("TEST_UNDER");
+
+	return under && *under ? 10000 : 900;
+}
+
 static void a_sender_that_is_killed_takes_nothing_with_it(void **state)
 {
 	long us;
 
 	(void)state;
-	for (us = 500; us < 8000; us += 900)
+	for (us = 500; us < 8000; us += step_us())
 		check_death(us, NULL);
 }
 
@@ -186,9 +194,9 @@ static void a_receive_that_goes_with_the_dead_comes_back(void **state)
 	long us;
 
 	(void)state;
-	for (us = 500; us < 5000; us += 900)
+	for (us = 500; us < 5000; us += step_us())
 		n_lost += check_death(us, "bounce=always");
-	print_message("%u of 5 were in the middle of a receive\n", n_lost);
+	print_message("%u were in the middle of a receive\n", n_lost);
 }
 
 /* The taker is another process: it has to tell the owner. */
