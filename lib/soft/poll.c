@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "soft/entry.h"
-#include "soft/qp.h"
+#include "soft/poll.h"
 
 /*
  * Every this many empty polls the hints are not believed: a producer may have
@@ -16,96 +16,14 @@
  */
 #define FULL_SCAN 1024u
 
-static void fill(const struct soft_source *s, uint64_t wr_id,
-		 const struct soft_cqe *e, struct ibv_wc *wc)
-{
-	uint32_t info = atomic_load_explicit(&e->info, memory_order_relaxed);
-
-	if ((info & 0xff) != IBV_WC_SUCCESS) {
-		/* What an error leaves undefined must not look plausible. */
-		memset(wc, 0xa5, sizeof(*wc));
-		wc->wr_id = wr_id;
-		wc->status = (enum ibv_wc_status)(info & 0xff);
-		wc->vendor_err = info >> 24;
-		wc->qp_num = s->qp->ibv.qp_num;
-		return;
-	}
-	memset(wc, 0, sizeof(*wc));
-	wc->wr_id = wr_id;
-	wc->opcode = (enum ibv_wc_opcode)(info >> 8 & 0xff);
-	wc->byte_len = atomic_load_explicit(&e->byte_len,
-					    memory_order_relaxed);
-	wc->qp_num = s->qp->ibv.qp_num;
-	if (!s->is_recv)
-		return;
-	wc->src_qp = s->qp->attr.dest_qp_num;
-	wc->slid = s->qp->attr.ah_attr.dlid;
-	if (info >> 16 & SOFT_INFO_IMM) {
-		wc->wc_flags = IBV_WC_WITH_IMM;
-		wc->imm_data = atomic_load_explicit(&e->imm,
-						    memory_order_relaxed);
-	}
-}
-
-static void fill_more(const struct soft_source *s,
-		      const struct soft_shared_more *more, struct ibv_wc *wc)
-{
-	uint32_t flags = atomic_load(&more->flags);
-
-	if (s->qp->ibv.qp_type != IBV_QPT_UD || wc->status != IBV_WC_SUCCESS)
-		return;
-	wc->src_qp = atomic_load(&more->src_qp);
-	wc->slid = (uint16_t)atomic_load(&more->slid);
-	wc->sl = (uint8_t)(flags >> 8 & 15);
-	if (flags & SOFT_MORE_GRH)
-		wc->wc_flags |= IBV_WC_GRH;
-}
-
-/* drain() where completions have more to them. */
-static int drain_more(struct soft_source *s, int max, struct ibv_wc *wc)
-{
-	uint32_t head = atomic_load_explicit(&s->head, memory_order_relaxed);
-	const uint32_t end = head + s->slots;
-	int n = 0;
-
-	while (n < max && head != end) {
-		struct soft_cqe *e = &s->cqes[head & s->mask];
-		const uint32_t at = head & s->mask;
-		const struct soft_shared_more *more = &s->more[at];
-		uint64_t wr_id = s->tags[s->srq ? 0 : at].wr_id;
-
-		/* Pairs with the release in soft_deliver_at(). */
-		if (atomic_load_explicit(&e->seq, memory_order_acquire) !=
-		    head + 1)
-			break;
-		head++;
-		/* A receive that nobody took is a peer's nonsense. */
-		if (s->srq && !soft_srq_release(s->srq,
-						atomic_load(&more->wqe),
-						s->qp->ibv.qp_num, &wr_id))
-			continue;
-		fill(s, wr_id, e, wc + n);
-		fill_more(s, more, wc + n++);
-		if (!s->srq)
-			atomic_store_explicit(&s->freed, s->tags[at].freed,
-					      memory_order_release);
-	}
-	atomic_store_explicit(&s->head, head, memory_order_relaxed);
-	atomic_store_explicit(&s->next, &s->cqes[head & s->mask],
-			      memory_order_relaxed);
-	if (s->srq)
-		soft_srq_check_limit(s->srq);
-	return n;
-}
-
 /* Caller holds the CQ's lock. */
 static int drain(struct soft_source *s, int max, struct ibv_wc *wc)
 {
 	uint32_t head = atomic_load_explicit(&s->head, memory_order_relaxed);
 	int n = 0;
 
-	if (base_unlikely(s->more != NULL))
-		return drain_more(s, max, wc);
+	if (base_unlikely(s->has_more))
+		return soft_drain_more(s, max, wc);
 	while (n < max) {
 		struct soft_cqe *e = &s->cqes[head & s->mask];
 		struct soft_tag *tag = &s->tags[head & s->mask];
@@ -114,7 +32,7 @@ static int drain(struct soft_source *s, int max, struct ibv_wc *wc)
 		if (atomic_load_explicit(&e->seq, memory_order_acquire) !=
 		    head + 1)
 			break;
-		fill(s, tag->wr_id, e, wc + n++);
+		soft_wc_fill(s, tag->wr_id, e, wc + n++);
 		atomic_store_explicit(&s->freed, tag->freed,
 				      memory_order_release);
 		head++;

@@ -77,8 +77,7 @@ static void source_init(struct soft_source *s, struct soft_qp *qp,
 	s->mask = slots ? slots - 1 : 0;
 	s->qp = qp;
 	s->is_recv = s == &qp->rq;
-	s->more = NULL;
-	s->srq = NULL;
+	s->has_more = s->is_recv && qp->rq_more;
 	atomic_store(&s->head, 0);
 	atomic_store(&s->freed, 0);
 	atomic_store(&s->next, s->cqes);
@@ -108,12 +107,11 @@ static bool more_new(struct soft_qp *qp)
 	struct soft_context *c = qp->context;
 
 	qp->more_block = soft_block_new(c, (qp->rq_slots + 1) *
-						   sizeof(*qp->rq.more));
+						   sizeof(*qp->rq_more));
 	if (!qp->more_block)
 		return false;
-	qp->rq.more = (struct soft_shared_more *)(void *)(
+	qp->rq_more = (struct soft_shared_more *)(void *)(
 		c->seg->rings + qp->more_block->offset);
-	qp->rq.srq = qp->srq;
 	return true;
 }
 
@@ -150,12 +148,12 @@ static bool queues_new(struct soft_qp *qp, const struct ibv_qp_cap *cap,
 	qp->cap = *cap;
 	qp->rq_wqes = (struct soft_shared_sge *)(void *)(c->seg->rings +
 							 qp->wqe_block->offset);
-	source_init(&qp->sq, qp, qp->sq_block, qp->sq_slots);
-	source_init(&qp->rq, qp, qp->rq_block, qp->rq_slots);
 	if ((qp->srq || type == IBV_QPT_UD) && !more_new(qp)) {
 		queues_free(qp);
 		return false;
 	}
+	source_init(&qp->sq, qp, qp->sq_block, qp->sq_slots);
+	source_init(&qp->rq, qp, qp->rq_block, qp->rq_slots);
 	return true;
 }
 

@@ -148,6 +148,7 @@ struct soft_qp {
 	bool rq_is_open;    /* not in RESET */
 	bool rq_is_flushed; /* in error: a receive completes when posted */
 	struct soft_shared_sge *rq_wqes;
+	struct soft_shared_more *rq_more; /* beside its completions, or NULL */
 
 	/* Everything else, under the context's lock. */
 	struct soft_pd *pd;
@@ -165,7 +166,8 @@ struct soft_qp {
 	uint32_t n_events;
 
 	/* Not zeroed: a poll may be looking. */
-	struct soft_source sq, rq;
+	_Alignas(BASE_LINE) struct soft_source sq;
+	struct soft_source rq;
 };
 
 /* ---- qp.c, state.c ---- */

@@ -5,8 +5,6 @@
 
 #include "soft/device.h"
 
-struct soft_srq;
-
 struct soft_channel {
 	struct ibv_comp_channel ibv;
 	int write_fd;
@@ -26,10 +24,11 @@ struct soft_source {
 	struct soft_qp *qp;
 	_Atomic uint32_t freed; /* slots of the queue given back, absolute */
 	bool is_recv;
+	bool has_more; /* in the queue pair's @rq_more */
 	uint32_t hint; /* its number in the CQ */
-	struct soft_shared_more *more; /* beside @cqes, or NULL */
-	struct soft_srq *srq; /* that its receives come from, or NULL */
 };
+
+_Static_assert(sizeof(struct soft_source) == BASE_LINE, "one line");
 
 /* What only the owner needs of a completion. */
 struct soft_tag {

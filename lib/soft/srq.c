@@ -350,7 +350,7 @@ static void flush(struct soft_qp *qp)
 
 		if (atomic_load(&rq->cqes[at & rq->mask].seq) != at + 1)
 			break;
-		slot = atomic_load(&rq->more[at & rq->mask].wqe) &
+		slot = atomic_load(&qp->rq_more[at & rq->mask].wqe) &
 		       (srq->slots - 1);
 		if (srq->uses[slot] == SOFT_USE_POSTED)
 			srq->uses[slot] = SOFT_USE_DONE;
@@ -364,7 +364,7 @@ static void flush(struct soft_qp *qp)
 			 (uint32_t)atomic_load(&srq->words[i]) ==
 				 qp->ibv.qp_num &&
 			 at - atomic_load(&rq->head) < rq->slots) {
-			atomic_store(&rq->more[at & rq->mask].wqe, i);
+			atomic_store(&qp->rq_more[at & rq->mask].wqe, i);
 			atomic_store(&e->info, IBV_WC_WR_FLUSH_ERR);
 			atomic_store(&e->seq, ++at);
 		}

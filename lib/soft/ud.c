@@ -191,7 +191,7 @@ static void complete(struct soft_qp *qp, const struct soft_message *m,
 {
 	const uint32_t next = qp->next_datagram++;
 	struct soft_cqe *e = &qp->rq.cqes[next & qp->rq.mask];
-	struct soft_shared_more *more = &qp->rq.more[next & qp->rq.mask];
+	struct soft_shared_more *more = &qp->rq_more[next & qp->rq.mask];
 	uint32_t flags = m->need >> 8 & 0xf00;
 
 	if (m->key & HAS_GRH)
