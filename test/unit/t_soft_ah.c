@@ -143,6 +143,8 @@ static pid_t start_sender(int *socket, uint32_t self, uint32_t n)
 	*socket = sockets[pid ? 0 : 1];
 	if (pid)
 		return pid;
+	/* An alarm is not inherited. */
+	alarm(60);
 	pair_end_open(&end, &args);
 	more_change(&end, IBV_QPT_UD, NULL);
 	more_start_ud(&end);
