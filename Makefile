@@ -65,6 +65,7 @@ unit_help := $(patsubst %.c,$B/%.o,$(filter-out test/unit/t_%,\
 	$(sort $(wildcard test/unit/*.c))))
 loop_help := $(patsubst %.c,$B/%.o,$(filter-out test/loop/t_%,\
 	$(sort $(wildcard test/loop/*.c))))
+dropin_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/dropin/*.c)))
 example_src := $(sort $(wildcard examples/*.c examples/*.cc))
 example_bin := $(addprefix $B/,$(basename $(example_src)))
 command := $(if $(bench_obj),$B/wreath $B/all_reduce_perf)
@@ -74,8 +75,9 @@ all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command)
 unit: $(unit_bin)
 loop: $(loop_bin)
 examples: $(example_bin)
+dropin: $B/soft/libibverbs.so.1
 # Everything that the tests run.
-bins: all unit loop examples
+bins: all unit loop examples dropin
 
 # Written only when it differs, so that other flags mean other objects.
 flags := $(CC) $(cppflags) $(filter-out -Werror,$(cflags)) $(ldflags)
@@ -84,7 +86,7 @@ $B/flags: force
 
 $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(cppflags) $(cflags) $(simd) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(cppflags) $(cflags) $(simd) $(visible) -MMD -MP -c $< -o $@
 
 $B/%.o: %.cc $B/flags
 	@mkdir -p $(@D)
@@ -130,6 +132,15 @@ $B/test/unit/%: $B/test/unit/%.o $(unit_help) $B/lib.a
 
 $B/test/loop/%: $B/test/loop/%.o $(loop_help) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
+
+# libibverbs over the soft device, for programs that judge it.
+$(dropin_obj): visible := -fvisibility=default
+$B/soft/libibverbs.so.1: $(dropin_obj) $B/lib.a test/dropin/dropin.map
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libibverbs.so.1 \
+		-Wl,--version-script=test/dropin/dropin.map \
+		-Wl,-z,relro,-z,now $(ldflags) $(dropin_obj) $B/lib.a \
+		$(ldlibs) -o $@
 
 # Examples see what a customer sees: the header and the library.
 $B/examples/%: $B/examples/%.o $B/$(soname) $B/libwreath.so
@@ -200,9 +211,10 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples bins run check test bench-peers install \
+.PHONY: all unit loop examples dropin bins run check test bench-peers install \
 	uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
-	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d)
+	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
+	$(dropin_obj:.o=.d)
