@@ -23,6 +23,7 @@ int soft_query_device(struct ibv_context *context,
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "soft");
 	attr->node_guid = c->guid;
 	attr->sys_image_guid = c->guid;
+	attr->vendor_id = 0xffffff; /* no vendor's OUI */
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
 	attr->max_qp = SOFT_N_QP;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The extended functions, which programs find through the context. */
+/*
+ * Opened devices.  To the soft device each context is a port with an address
+ * of its own, to a program all that it opens of one device has one address:
+ * so a process has one context of each, which is counted.
+ */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dropin.h"
 
@@ -51,7 +56,7 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context,
 			      (struct ibv_srq_init_attr *)(void *)attr);
 }
 
-void dropin_context_fill(struct ibv_context *context)
+static void fill(struct ibv_context *context)
 {
 	struct verbs_context *verbs = verbs_get_ctx(context);
 
@@ -60,4 +65,70 @@ void dropin_context_fill(struct ibv_context *context)
 	verbs->create_cq_ex = dropin_create_cq_ex;
 	verbs->create_qp_ex = dropin_create_qp_ex;
 	verbs->create_srq_ex = create_srq_ex;
+}
+
+struct opened {
+	struct ibv_device *device;
+	struct ibv_context *context; /* NULL: free */
+	unsigned int n;
+	pid_t pid; /* what a child inherits is of no use to it */
+};
+
+static struct opened all[32];
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct opened *find(struct ibv_device *device)
+{
+	struct opened *vacant = NULL;
+	size_t i;
+
+	for (i = 0; i < base_countof(all); i++) {
+		if (all[i].context && all[i].pid != getpid())
+			all[i].context = NULL;
+		if (all[i].context && all[i].device == device)
+			return &all[i];
+		if (!all[i].context)
+			vacant = &all[i];
+	}
+	return vacant;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context = NULL;
+	struct opened *o;
+
+	pthread_mutex_lock(&all_lock);
+	o = find(device);
+	if (o && !o->context) {
+		o->context = dropin_soft()->open_device(device);
+		if (o->context)
+			fill(o->context);
+		o->device = device;
+		o->pid = getpid();
+		o->n = 0;
+	}
+	if (o && o->context) {
+		context = o->context;
+		o->n++;
+	}
+	pthread_mutex_unlock(&all_lock);
+	return context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	struct opened *o;
+
+	pthread_mutex_lock(&all_lock);
+	o = find(context->device);
+	/*
+	 * libibverbs closes a context that still has objects, and the kernel
+	 * frees them.  Here they stay until the process ends.
+	 */
+	if (o && o->context == context && o->n && !--o->n &&
+	    !dropin_soft()->close_device(context))
+		o->context = NULL;
+	pthread_mutex_unlock(&all_lock);
+	return 0;
 }

@@ -56,20 +56,6 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 				 (uint64_t)ibv_get_device_index(device));
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
-{
-	struct ibv_context *context = table->open_device(device);
-
-	if (context)
-		dropin_context_fill(context);
-	return context;
-}
-
-int ibv_close_device(struct ibv_context *context)
-{
-	return table->close_device(context);
-}
-
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	int err = table->query_device(context, attr);

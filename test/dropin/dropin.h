@@ -35,9 +35,6 @@ struct dropin_cq {
 /* The device's table; NULL, with errno, where WREATH_SOFT cannot be read. */
 const struct verbs_table *dropin_soft(void);
 
-/* Complete a context that the soft device has opened.  context.c */
-void dropin_context_fill(struct ibv_context *context);
-
 struct ibv_cq_ex *dropin_create_cq_ex(struct ibv_context *context,
 				      struct ibv_cq_init_attr_ex *attr);
 void dropin_poller_free(struct dropin_poller *poller);
@@ -55,10 +52,11 @@ int ibv_dofork_range(void *base, size_t size);
 void ibv_register_driver(void);
 const char *ibv_get_sysfs_path(void);
 
-/* Flags that a device may ignore, taken off. */
+/* Without the flags that a device may ignore, and that for windows, of which
+ * there are none. */
 static inline int dropin_access(int access)
 {
-	return access & ~(int)IBV_ACCESS_OPTIONAL_RANGE;
+	return access & ~(int)(IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_MW_BIND);
 }
 
 #endif
