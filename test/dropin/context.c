@@ -4,7 +4,9 @@
  * of its own, to a program all that it opens of one device has one address:
  * so a process has one context of each, which is counted.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,6 +67,8 @@ static void fill(struct ibv_context *context)
 	verbs->create_cq_ex = dropin_create_cq_ex;
 	verbs->create_qp_ex = dropin_create_qp_ex;
 	verbs->create_srq_ex = create_srq_ex;
+	/* Of no use but to be duplicated, by who would import the device. */
+	context->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
 struct opened {
@@ -119,6 +123,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 int ibv_close_device(struct ibv_context *context)
 {
 	struct opened *o;
+	int cmd_fd = context->cmd_fd;
 
 	pthread_mutex_lock(&all_lock);
 	o = find(context->device);
@@ -127,8 +132,10 @@ int ibv_close_device(struct ibv_context *context)
 	 * frees them.  Here they stay until the process ends.
 	 */
 	if (o && o->context == context && o->n && !--o->n &&
-	    !dropin_soft()->close_device(context))
+	    !dropin_soft()->close_device(context)) {
 		o->context = NULL;
+		close(cmd_fd);
+	}
 	pthread_mutex_unlock(&all_lock);
 	return 0;
 }

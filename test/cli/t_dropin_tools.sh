@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Goal: libibverbs' own examples take the soft device for a device.
+# Method: unmodified, as installed, in both personalities; the pingpongs with
+# polling and events, with the old and the extended interfaces, and with their
+# validation of the data.
+# shellcheck source=test/cli/dropin.sh
+. "$(dirname "$0")/dropin.sh" ibv_devices ibv_devinfo ibv_rc_pingpong
+
+for kind in roce ib; do
+	over $kind ibv_devices
+	shows out '^ +soft0[ 	]+0[0-9a-f]{15}$'
+	over $kind ibv_devinfo -v
+	[ "$status" = 0 ] || complain "$kind: ibv_devinfo: status $status"
+	shows out 'state:	+PORT_ACTIVE \(4\)'
+	shows out 'active_mtu:	+4096 \(5\)'
+	if [ $kind = roce ]; then
+		shows out 'link_layer:	+Ethernet'
+		shows out 'GID\[ +0\]:	+fe80::[0-9a-f:]+, RoCE v2$'
+		gid="-g 0"
+	else
+		shows out 'link_layer:	+InfiniBand'
+		shows out 'port_lid:	+[1-9]'
+		gid=
+	fi
+	for options in "-c" "-c -e" "-c -N" "-c -N -e" "-c -s 1" \
+		"-c -s 1000000 -n 20" "-r 4 -n 2000" "-m 256"; do
+		# shellcheck disable=SC2086
+		pair $kind ibv_rc_pingpong $gid $options
+		shows out '^[0-9]+ iters in '
+		hides out 'invalid data'
+	done
+done
+exit $failed
