@@ -33,6 +33,7 @@ static void fill_verbs(struct soft_context *c)
 	context->ops.req_notify_cq = soft_req_notify_cq;
 	context->ops.post_send = soft_post_send;
 	context->ops.post_recv = soft_post_recv;
+	context->ops.post_srq_recv = soft_post_srq_recv;
 	context->cmd_fd = -1;
 	context->num_comp_vectors = 1;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -131,7 +132,7 @@ int soft_close_device(struct ibv_context *context)
 	if (soft_is_foreign(c))
 		return EIO;
 	pthread_mutex_lock(&c->lock);
-	is_busy = c->n_pd || c->n_mr || c->n_cq || c->n_qp;
+	is_busy = c->n_pd || c->n_mr || c->n_cq || c->n_qp || c->n_srq;
 	pthread_mutex_unlock(&c->lock);
 	if (is_busy)
 		return EBUSY;

@@ -153,6 +153,9 @@ static bool serve_guest(struct soft_context *c, struct soft_guest *guest)
 	case SOFT_PUT:
 	case SOFT_GET:
 		return !soft_payload_serve(c, guest->fd, &m, c->payload, bytes);
+	case SOFT_SWAP:
+	case SOFT_ADD:
+		return !soft_atomic_serve(c, guest->fd, &m, c->payload, bytes);
 	default:
 		return false;
 	}
@@ -177,7 +180,7 @@ static void serve_peer(struct soft_context *c, struct soft_peer *peer)
 			soft_mapping_add(peer, m.a, fd);
 		else if (fd >= 0)
 			close(fd);
-		if (m.type == SOFT_PUT || m.type == SOFT_GET)
+		if (m.type >= SOFT_PUT)
 			soft_payload_take(c, &m, c->payload, bytes);
 	}
 }
@@ -187,6 +190,10 @@ static void fire_all(struct soft_context *c)
 {
 	uint32_t i;
 
+	for (i = 0; i < SOFT_N_SRQ; i++) {
+		if (c->srqs[i])
+			soft_srq_check_limit(c->srqs[i]);
+	}
 	for (i = 0; i < SOFT_N_CQ; i++) {
 		if (c->cqs[i] && soft_cq_has(c->cqs[i]))
 			soft_cq_fire(c->cqs[i], true);

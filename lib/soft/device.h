@@ -5,7 +5,8 @@
  * looks behind the public part finds zeroes.
  *
  * Locks, outermost first: the registry's (peer.c), a context's @lock, a CQ's
- * @lock, a queue pair's send lock, its @rq_lock, and a struct soft_held's.
+ * @lock, a queue pair's send lock, its @rq_lock, a shared receive queue's
+ * @lock, and a struct soft_held's.
  * Nothing blocks with one held, but for the bounded wait until a peer's copy
  * into memory is done, and who copies waits for nobody.
  */
@@ -24,6 +25,7 @@ struct soft_guest;
 struct soft_held;
 struct soft_peer;
 struct soft_qp;
+struct soft_srq;
 
 enum soft_kind {
 	SOFT_ETHERNET,
@@ -106,13 +108,14 @@ struct soft_context {
 
 	pthread_mutex_t lock;
 	uint64_t random;
-	uint32_t n_pd, n_mr, n_cq, n_qp, next_pd;
+	uint32_t n_pd, n_mr, n_cq, n_qp, n_srq, next_pd;
 	struct soft_region *regions[SOFT_N_REGIONS];
 	uint32_t n_regions; /* highest slot used + 1 */
-	uint32_t region_gen, cq_gen;
+	uint32_t region_gen, cq_gen, srq_gen;
 	bool mr_taken[SOFT_N_MR];
 	uint32_t key_gen;
 	struct soft_cq *cqs[SOFT_N_CQ];
+	struct soft_srq *srqs[SOFT_N_SRQ];
 	/* Kept until the context goes. */
 	_Atomic(struct soft_qp *) qps[SOFT_N_QP];
 	_Atomic uint32_t qps_high; /* highest slot used + 1 */
@@ -153,6 +156,11 @@ static inline struct soft_context *soft_context_of(struct ibv_context *context)
 	return (struct soft_context *)(void *)((char *)context -
 					       offsetof(struct soft_context,
 							verbs.context));
+}
+
+static inline uint32_t soft_round_up_pow2(uint32_t n)
+{
+	return n <= 1 ? n : 1u << (32 - __builtin_clz(n - 1));
 }
 
 static inline bool soft_is_foreign(const struct soft_context *c)

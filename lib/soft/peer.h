@@ -107,6 +107,8 @@ enum soft_message_type {
 	SOFT_GONE,   /* regions of the sender are no more */
 	SOFT_PUT,    /* write the payload at @a; answered with @b: errno */
 	SOFT_GET,    /* read @bytes at @a; the same, and a payload */
+	SOFT_SWAP,   /* compare and swap at @a; as SOFT_GET, the old value */
+	SOFT_ADD,    /* fetch and add, the same */
 };
 
 /* Bytes behind a message at most: two fit a socket's default buffer. */
@@ -115,7 +117,7 @@ enum soft_message_type {
 struct soft_message {
 	uint32_t magic, type;
 	uint64_t a, b;
-	/* SOFT_PUT and SOFT_GET: the right to the memory, and who asks. */
+	/* From SOFT_PUT on: the right to the memory, and who asks. */
 	uint32_t key, need, bytes, slot, token;
 	uint32_t unused;
 };
@@ -132,6 +134,15 @@ int soft_payload_send(int socket, struct soft_message *message,
  */
 int soft_message_recv(int socket, struct soft_message *message, int *fd,
 		      void *payload, size_t *bytes);
+/* The memory that @m asks for, if its key gives the right to it, else NULL.
+ * Caller holds the context's lock, which a deregistration waits for. */
+char *soft_payload_find(struct soft_context *c, const struct soft_message *m);
+/* To or from our own memory, which may be unmapped: 0 or errno. */
+int soft_copy_own(char *at, void *payload, size_t bytes, bool is_write);
+/* Serve SOFT_SWAP and SOFT_ADD. */
+int soft_atomic_serve(struct soft_context *c, int socket,
+		      struct soft_message *m, const void *payload,
+		      size_t bytes);
 /* Serve SOFT_PUT and SOFT_GET of a guest, and take the answer to ours. */
 int soft_payload_serve(struct soft_context *c, int socket,
 		       struct soft_message *m, void *payload, size_t bytes);

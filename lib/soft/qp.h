@@ -5,6 +5,7 @@
 
 #include "soft/device.h"
 #include "soft/queue.h"
+#include "soft/srq.h"
 
 /* What a queue pair remembers of a remote or local key. */
 struct soft_view {
@@ -21,12 +22,19 @@ struct soft_view {
 /* A send that has been posted and not executed. */
 struct soft_wqe {
 	uint64_t wr_id, remote_addr;
+	uint64_t compare_add, swap; /* of an atomic */
 	uint32_t rkey, imm, length;
 	uint32_t n_sge;
 	uint16_t flags;
 	uint8_t opcode;
 	uint8_t forced; /* by a fault: enum ibv_wc_status */
 };
+
+static inline bool soft_is_atomic(int opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
 
 /* What is to be done for a queue pair once its lock is let go. */
 enum soft_after {
@@ -56,6 +64,7 @@ enum soft_note {
 	SOFT_NOTE_ERROR = 8,	/* go to the error state ... */
 	SOFT_NOTE_ACCESS = 16,	/* ... with QP_ACCESS_ERR */
 	SOFT_NOTE_REQUEST = 32, /* ... with QP_REQ_ERR */
+	SOFT_NOTE_LIMIT = 64,	/* its shared receive queue runs low */
 };
 
 struct soft_qp {
@@ -105,6 +114,7 @@ struct soft_qp {
 	struct soft_wqe *wqes;
 	struct ibv_sge *wqe_sges;
 	unsigned char *wqe_inline;
+	struct soft_taker taker; /* of the peer's shared receive queue */
 	bool is_asked; /* the peer was asked for a region, this one */
 	uint64_t asked_region;
 	bool in_rnr;
@@ -123,7 +133,7 @@ struct soft_qp {
 	/* Completions. */
 	uint32_t sq_pushed;
 	struct soft_cq *send_cq, *recv_cq;
-	struct soft_block *sq_block, *rq_block, *wqe_block;
+	struct soft_block *sq_block, *rq_block, *wqe_block, *more_block;
 
 	/* The receive queue, under @rq_lock. */
 	uint32_t rq_tail, rq_slots;
@@ -133,6 +143,7 @@ struct soft_qp {
 
 	/* Everything else, under the context's lock. */
 	struct soft_pd *pd;
+	struct soft_srq *srq; /* NULL: it has receives of its own */
 	struct soft_peer *peer;
 	struct ibv_qp_attr attr;
 	struct ibv_qp_cap cap;
@@ -178,6 +189,9 @@ void soft_push(struct soft_qp *qp, const struct soft_tag *tag, uint32_t info,
 /* The completion of the peer's next receive. */
 void soft_deliver(struct soft_qp *qp, uint32_t info, uint32_t length,
 		  uint32_t imm);
+/* The same, into completion @e, the @next-th. */
+void soft_deliver_at(struct soft_qp *qp, struct soft_cqe *e, uint32_t next,
+		     uint32_t info, uint32_t length, uint32_t imm);
 /* Put a request behind what waits, and run. */
 int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr);
 /* Execute what waits, as far as it goes. */

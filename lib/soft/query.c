@@ -26,9 +26,12 @@ int soft_query_device(struct ibv_context *context,
 	attr->vendor_id = 0xffffff; /* no vendor's OUI */
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
+	/* An identifier of local administration: no maker has it. */
+	attr->vendor_id = 0x027772;
 	attr->max_qp = SOFT_N_QP;
 	attr->max_qp_wr = SOFT_MAX_WR;
 	attr->max_sge = SOFT_MAX_SGE;
+	attr->max_sge_rd = SOFT_MAX_SGE;
 	attr->max_cq = SOFT_N_CQ;
 	attr->max_cqe = SOFT_MAX_CQE;
 	attr->max_mr = SOFT_N_MR;
@@ -36,7 +39,10 @@ int soft_query_device(struct ibv_context *context,
 	attr->max_qp_rd_atom = 16;
 	attr->max_res_rd_atom = 16 * SOFT_N_QP;
 	attr->max_qp_init_rd_atom = 16;
-	attr->atomic_cap = IBV_ATOMIC_NONE;
+	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_srq = SOFT_N_SRQ;
+	attr->max_srq_wr = SOFT_MAX_WR;
+	attr->max_srq_sge = SOFT_MAX_SGE;
 	attr->max_ah = SOFT_N_QP;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = 0;

@@ -5,6 +5,8 @@
 
 #include "soft/device.h"
 
+struct soft_srq;
+
 struct soft_channel {
 	struct ibv_comp_channel ibv;
 	int write_fd;
@@ -25,6 +27,8 @@ struct soft_source {
 	_Atomic uint32_t freed; /* slots of the queue given back, absolute */
 	bool is_recv;
 	uint32_t hint; /* its number in the CQ */
+	struct soft_shared_more *more; /* beside @cqes, or NULL */
+	struct soft_srq *srq; /* that its receives come from, or NULL */
 };
 
 /* What only the owner needs of a completion. */
@@ -60,6 +64,23 @@ struct soft_cq {
 	struct soft_many *many; /* NULL while they are few */
 };
 
+static inline _Atomic(struct soft_source *) *
+soft_source_at(struct soft_cq *cq, uint32_t i)
+{
+	return i < SOFT_FEW ? &cq->few[i] : &cq->many->at[i];
+}
+
+/* Is the next completion there? */
+static inline bool soft_has_next(const struct soft_source *s)
+{
+	struct soft_cqe *e;
+
+	e = atomic_load_explicit(&s->next, memory_order_relaxed);
+	return e && atomic_load_explicit(&e->seq, memory_order_relaxed) ==
+			    atomic_load_explicit(&s->head,
+						 memory_order_relaxed) + 1;
+}
+
 /* ---- cq.c, channel.c ---- */
 
 bool soft_cq_attach(struct soft_cq *cq, struct soft_source *source);
@@ -77,5 +98,7 @@ void soft_cq_fire(struct soft_cq *cq, bool is_solicited);
 /* Queue an event about the port, the device, or the QP or CQ given. */
 void soft_async(struct soft_context *c, enum ibv_event_type type,
 		struct soft_qp *qp, struct soft_cq *cq);
+void soft_async_srq(struct soft_context *c, enum ibv_event_type type,
+		    struct soft_srq *srq);
 
 #endif

@@ -16,6 +16,8 @@ static bool link_rings(struct soft_qp *qp, const struct soft_shared_qp *s)
 	uint64_t wqes = LOAD(&s->rq_wqes);
 	uint64_t slots = LOAD(&s->rq_slots);
 	uint64_t sges = LOAD(&s->rq_sges);
+	uint64_t more = LOAD(&s->rq_more);
+	uint32_t srq = LOAD(&s->srq);
 	uint32_t cq = LOAD(&s->cq);
 	struct soft_shared_cq *peer_cq =
 		&seg->cqs[(cq >> 16 & 0x7fff) % SOFT_N_CQ];
@@ -28,6 +30,19 @@ static bool link_rings(struct soft_qp *qp, const struct soft_shared_qp *s)
 		return false;
 	qp->peer_cqes = (struct soft_cqe *)(void *)(seg->rings + cqes);
 	qp->peer_wqes = (struct soft_shared_sge *)(void *)(seg->rings + wqes);
+	/* Whose receives are shared has no count of its own. */
+	qp->taker.shared = NULL;
+	if (srq) {
+		if (!slots || more % BASE_LINE ||
+		    more + slots * sizeof(struct soft_shared_more) >
+			    SOFT_RING_BYTES ||
+		    !soft_taker_link(&qp->taker, seg, srq - 1))
+			return false;
+		qp->taker.more = (struct soft_shared_more *)(void *)(
+			seg->rings + more);
+		qp->taker.cqe_slots = (uint32_t)slots;
+		slots = 0;
+	}
 	qp->peer_slots = (uint32_t)slots;
 	qp->peer_sges = (uint32_t)sges;
 	qp->peer_cq = cq & SOFT_CQ_CHANNEL ? peer_cq : NULL;
@@ -66,6 +81,8 @@ bool soft_link(struct soft_qp *qp)
 		qp->link_used = false;
 		qp->peer_next = LOAD(&s->rq_start);
 		qp->peer_tail = qp->peer_next;
+		qp->taker.taken = 0;
+		qp->taker.told = 0;
 	} else if (!qp->accept_at && qp->link_used) {
 		/* We were reset and the peer was not: it expects later
 		 * packets than ours. */

@@ -44,6 +44,10 @@ static enum ibv_wc_opcode wc_opcode(uint8_t opcode)
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
 		return IBV_WC_SEND;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
 	default:
 		return IBV_WC_RDMA_WRITE;
 	}
@@ -116,7 +120,8 @@ static enum soft_result hold(struct soft_qp *qp, const struct soft_wqe *wqe)
 {
 	const struct soft_faults *faults = &qp->context->faults;
 	const bool wants_recv = wqe->opcode != IBV_WR_RDMA_WRITE &&
-				wqe->opcode != IBV_WR_RDMA_READ;
+				wqe->opcode != IBV_WR_RDMA_READ &&
+				!soft_is_atomic(wqe->opcode);
 	bool is_rnr = false;
 
 	if (base_likely(!atomic_load(&qp->context->is_slow)))
@@ -180,6 +185,8 @@ static int check(const struct soft_qp *qp, const struct ibv_send_wr *wr,
 		return EINVAL;
 	switch (wr->opcode) {
 	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		if (wr->send_flags & IBV_SEND_INLINE || !qp->attr.max_rd_atomic)
 			return EINVAL;
 		break;
@@ -226,6 +233,20 @@ static int inject(struct soft_qp *qp, uint8_t *forced)
 	return 0;
 }
 
+/* The three forms of what a request is about share their memory. */
+static void take_target(struct soft_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	if (soft_is_atomic(wr->opcode)) {
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+	} else {
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
+}
+
 int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
 {
 	const size_t at = qp->sq_tail & qp->sq.mask;
@@ -243,8 +264,7 @@ int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
 		return err;
 	wqe->forced = forced;
 	wqe->wr_id = wr->wr_id;
-	wqe->remote_addr = wr->wr.rdma.remote_addr;
-	wqe->rkey = wr->wr.rdma.rkey;
+	take_target(wqe, wr);
 	wqe->imm = wr->imm_data;
 	wqe->length = (uint32_t)length;
 	wqe->n_sge = (uint32_t)wr->num_sge;

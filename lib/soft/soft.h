@@ -21,6 +21,21 @@
  */
 int soft_table(const struct verbs_table **out);
 
+/*
+ * Verbs beyond the table, with libibverbs' signatures and error habits: what
+ * the library itself has no use for.  ibv_post_srq_recv() goes by
+ * context->ops.
+ */
+
+/* At most 1024 queues; ENOMEM when those or their memory are used up. */
+struct ibv_srq *soft_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr);
+/* IBV_SRQ_LIMIT; a queue cannot be resized (EOPNOTSUPP). */
+int soft_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int soft_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+/* EBUSY while a queue pair uses it; waits for its events to be acked. */
+int soft_destroy_srq(struct ibv_srq *srq);
+
 /* The remaining functions are for tests: faults at run time. */
 
 /*
