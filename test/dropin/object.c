@@ -138,31 +138,22 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 			       struct ibv_srq_init_attr *attr)
 {
-	(void)pd;
-	(void)attr;
-	errno = EOPNOTSUPP;
-	return NULL;
+	return soft_create_srq(pd, attr);
 }
 
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-	(void)srq;
-	(void)attr;
-	(void)mask;
-	return EOPNOTSUPP;
+	return soft_modify_srq(srq, attr, mask);
 }
 
 int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
-	(void)srq;
-	(void)attr;
-	return EOPNOTSUPP;
+	return soft_query_srq(srq, attr);
 }
 
 int ibv_destroy_srq(struct ibv_srq *srq)
 {
-	(void)srq;
-	return EOPNOTSUPP;
+	return soft_destroy_srq(srq);
 }
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
