@@ -75,7 +75,9 @@ all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command)
 unit: $(unit_bin)
 loop: $(loop_bin)
 examples: $(example_bin)
-dropin: $B/soft/libibverbs.so.1
+# Gloo has its own program, where it is installed.
+gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
+dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
 # Everything that the tests run.
 bins: all unit loop examples dropin
 
@@ -141,6 +143,15 @@ $B/soft/libibverbs.so.1: $(dropin_obj) $B/lib.a test/dropin/dropin.map
 		-Wl,--version-script=test/dropin/dropin.map \
 		-Wl,-z,relro,-z,now $(ldflags) $(dropin_obj) $B/lib.a \
 		$(ldlibs) -o $@
+
+$B/soft/ucx.so: $B/test/dropin/preload/ucx.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(ldflags) $^ -o $@
+$B/test/dropin/preload/ucx.o: visible := -fvisibility=default
+
+$B/soft/gloo: test/dropin/gloo.cc $B/flags
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(common) -std=c++14 $(CXXFLAGS) $< $(ldflags) -lgloo -o $@
 
 # Examples see what a customer sees: the header and the library.
 $B/examples/%: $B/examples/%.o $B/$(soname) $B/libwreath.so
