@@ -153,6 +153,9 @@ static bool serve_guest(struct soft_context *c, struct soft_guest *guest)
 	case SOFT_PUT:
 	case SOFT_GET:
 		return !soft_payload_serve(c, guest->fd, &m, c->payload, bytes);
+	case SOFT_DATAGRAM:
+		soft_datagram_take(c, &m, c->payload, bytes);
+		return true;
 	case SOFT_SWAP:
 	case SOFT_ADD:
 		return !soft_atomic_serve(c, guest->fd, &m, c->payload, bytes);
@@ -180,7 +183,7 @@ static void serve_peer(struct soft_context *c, struct soft_peer *peer)
 			soft_mapping_add(peer, m.a, fd);
 		else if (fd >= 0)
 			close(fd);
-		if (m.type >= SOFT_PUT)
+		if (m.type >= SOFT_PUT && m.type <= SOFT_ADD)
 			soft_payload_take(c, &m, c->payload, bytes);
 	}
 }

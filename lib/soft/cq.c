@@ -9,6 +9,7 @@
 
 #include "soft/entry.h"
 #include "soft/qp.h"
+#include "soft/soft.h"
 
 struct ibv_cq *soft_create_cq(struct ibv_context *context, int cqe,
 			      void *cq_context,
@@ -58,9 +59,30 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int cqe,
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.handle = slot;
 	cq->ibv.cqe = cqe;
+	atomic_store(&cq->n_max, (uint32_t)cqe);
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	return &cq->ibv;
+}
+
+int soft_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct soft_cq *cq = (struct soft_cq *)(void *)ibcq;
+	struct soft_context *c = soft_context_of(ibcq->context);
+	uint32_t n;
+
+	if (soft_is_foreign(c) || c->is_gone)
+		return EIO;
+	if (cqe < 1 || cqe > SOFT_MAX_CQE || atomic_load(&cq->is_broken))
+		return EINVAL;
+	soft_lock(&cq->lock);
+	n = soft_cq_count(cq, (uint32_t)cqe + 1);
+	if (n <= (uint32_t)cqe) {
+		atomic_store(&cq->n_max, (uint32_t)cqe);
+		ibcq->cqe = cqe;
+	}
+	soft_unlock(&cq->lock);
+	return n <= (uint32_t)cqe ? 0 : EINVAL;
 }
 
 int soft_destroy_cq(struct ibv_cq *ibcq)
@@ -137,6 +159,23 @@ void soft_cq_hint(struct soft_cq *cq, const struct soft_source *source)
 
 	/* Pairs with the exchange in poll_hinted(). */
 	atomic_store_explicit(&bytes[source->hint], 1, memory_order_release);
+}
+
+uint32_t soft_cq_count(struct soft_cq *cq, uint32_t limit)
+{
+	uint32_t i, n_sources = atomic_load(&cq->n_sources), n = 0;
+
+	for (i = 0; i < n_sources; i++) {
+		struct soft_source *s = atomic_load(soft_source_at(cq, i));
+		uint32_t at = s ? atomic_load(&s->head) : 0;
+
+		while (s && n < limit &&
+		       atomic_load(&s->cqes[at & s->mask].seq) == at + 1) {
+			at++;
+			n++;
+		}
+	}
+	return n;
 }
 
 bool soft_cq_has(struct soft_cq *cq)

@@ -20,6 +20,7 @@
 #include "soft/shared.h"
 #include "verbs/verbs.h"
 
+struct soft_courier;
 struct soft_cq;
 struct soft_guest;
 struct soft_held;
@@ -32,6 +33,8 @@ enum soft_kind {
 	SOFT_INFINIBAND,
 	SOFT_N_KINDS,
 };
+
+#define SOFT_N_AH 65536u
 
 /* The private struct of providers, which some read behind ibv_device. */
 #define SOFT_SPARE 64
@@ -73,6 +76,7 @@ struct soft_key {
 
 struct soft_pd {
 	struct ibv_pd ibv;
+	struct soft_pd *parent; /* whose objects are as good as ours, or NULL */
 	uint32_t id;
 	_Atomic unsigned int n_refs;
 };
@@ -84,6 +88,7 @@ struct soft_mr {
 	};
 	uint32_t slot;
 	struct soft_region *region;
+	uint64_t offset; /* in it */
 	void *mapped; /* ours, to be unmapped; NULL: the caller's mapping */
 	size_t mapped_bytes;
 };
@@ -108,7 +113,7 @@ struct soft_context {
 
 	pthread_mutex_t lock;
 	uint64_t random;
-	uint32_t n_pd, n_mr, n_cq, n_qp, n_srq, next_pd;
+	uint32_t n_pd, n_mr, n_cq, n_qp, n_srq, n_ah, next_pd;
 	struct soft_region *regions[SOFT_N_REGIONS];
 	uint32_t n_regions; /* highest slot used + 1 */
 	uint32_t region_gen, cq_gen, srq_gen;
@@ -122,6 +127,7 @@ struct soft_context {
 	uint32_t ring_used;
 	struct soft_block *blocks[32]; /* free, by log2 of their size */
 	struct soft_peer *peers;
+	struct soft_courier *couriers;
 
 	/* The port. */
 	struct soft_address address;

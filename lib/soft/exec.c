@@ -78,8 +78,10 @@ static uint32_t recv_flags(const struct soft_wqe *wqe)
 enum soft_result soft_refuse(struct soft_qp *qp, enum ibv_wc_status status,
 			     uint8_t note, enum ibv_wc_status *out)
 {
-	qp->note |= SOFT_NOTE_ERROR | note;
-	qp->after |= SOFT_AFTER_NOTE;
+	if (qp->ibv.qp_type == IBV_QPT_RC) {
+		qp->note |= SOFT_NOTE_ERROR | note;
+		qp->after |= SOFT_AFTER_NOTE;
+	}
 	*out = status;
 	return SOFT_DONE;
 }
@@ -194,13 +196,15 @@ static enum soft_result execute_send(struct soft_qp *qp,
 	result = find_recv(qp, wqe->length, to, status);
 	if (result != SOFT_DONE)
 		return result;
-	if (*status) {
+	if (*status && qp->ibv.qp_type == IBV_QPT_RC) {
 		bool is_long = *status == IBV_WC_LOC_LEN_ERR;
 
 		deliver(qp, *status, 0, 0);
 		return soft_refuse(qp, is_long ? IBV_WC_REM_INV_REQ_ERR
 					       : IBV_WC_REM_OP_ERR, 0, status);
 	}
+	if (*status)
+		return SOFT_DONE;
 	result = soft_move(qp, to, local, wqe->length, status);
 	if (result == SOFT_DONE && !*status)
 		deliver(qp, IBV_WC_RECV << 8 | recv_flags(wqe), wqe->length,
@@ -208,11 +212,26 @@ static enum soft_result execute_send(struct soft_qp *qp,
 	return result;
 }
 
+static enum soft_result execute_connected(struct soft_qp *qp,
+					  const struct soft_wqe *wqe,
+					  struct soft_piece *local,
+					  enum ibv_wc_status *status)
+{
+	if (!soft_link(qp))
+		return SOFT_WAIT;
+	if (soft_is_atomic(wqe->opcode))
+		return soft_execute_atomic(qp, wqe, local, status);
+	if (wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM)
+		return execute_send(qp, wqe, local, status);
+	return execute_rdma(qp, wqe, local, status);
+}
+
 enum soft_result soft_execute(struct soft_qp *qp, const struct soft_wqe *wqe,
 			      const struct ibv_sge *sges, const void *inlined,
 			      enum ibv_wc_status *status)
 {
 	struct soft_piece local[SOFT_MAX_SGE + 1] = {{.at = (char *)local}};
+	enum soft_result result;
 
 	if (base_unlikely(wqe->forced)) {
 		*status = (enum ibv_wc_status)wqe->forced;
@@ -224,11 +243,16 @@ enum soft_result soft_execute(struct soft_qp *qp, const struct soft_wqe *wqe,
 		*status = IBV_WC_LOC_LEN_ERR;
 	if (*status)
 		return SOFT_DONE;
-	if (!soft_link(qp))
-		return SOFT_WAIT;
-	if (soft_is_atomic(wqe->opcode))
-		return soft_execute_atomic(qp, wqe, local, status);
-	if (wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM)
-		return execute_send(qp, wqe, local, status);
-	return execute_rdma(qp, wqe, local, status);
+	switch (qp->ibv.qp_type) {
+	case IBV_QPT_UC:
+		/* Nobody answers, so what the peer does not take is lost, and
+		 * nobody tells.  Help is no matter of the wire. */
+		result = execute_connected(qp, wqe, local, status);
+		*status = IBV_WC_SUCCESS;
+		return result == SOFT_HELP ? SOFT_HELP : SOFT_DONE;
+	case IBV_QPT_UD:
+		return soft_execute_datagram(qp, wqe, local, status);
+	default:
+		return execute_connected(qp, wqe, local, status);
+	}
 }

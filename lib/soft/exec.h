@@ -34,6 +34,12 @@ enum soft_result soft_execute_atomic(struct soft_qp *qp,
 				     const struct soft_piece *local,
 				     enum ibv_wc_status *status);
 
+/* Local pieces of @wqe->length bytes.  ud.c */
+enum soft_result soft_execute_datagram(struct soft_qp *qp,
+				       const struct soft_wqe *wqe,
+				       const struct soft_piece *local,
+				       enum ibv_wc_status *status);
+
 /*
  * Does @view, of a region that must be in domain @pd, allow @need for the
  * bytes, and where are they?  False: no.

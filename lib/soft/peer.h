@@ -67,6 +67,8 @@ socklen_t soft_address_name(const struct soft_address *address,
 int soft_listen(const struct soft_address *address);
 /* One to whoever listens there and runs under our user, or -1; about 2 s. */
 int soft_dial(const struct soft_address *address, int *pid);
+/* The same without waiting: EAGAIN if it is not possible now. */
+int soft_dial_now(const struct soft_address *address);
 
 /* ---- peer.c, mapping.c ---- */
 
@@ -109,10 +111,12 @@ enum soft_message_type {
 	SOFT_GET,    /* read @bytes at @a; the same, and a payload */
 	SOFT_SWAP,   /* compare and swap at @a; as SOFT_GET, the old value */
 	SOFT_ADD,    /* fetch and add, the same */
+	SOFT_DATAGRAM, /* as ud.c packs it; not answered */
 };
 
 /* Bytes behind a message at most: two fit a socket's default buffer. */
 #define SOFT_PAYLOAD 65536u
+#define SOFT_MESSAGE_MAGIC 0x77736d31u
 
 struct soft_message {
 	uint32_t magic, type;
@@ -157,6 +161,25 @@ void soft_note_take(struct soft_context *c, uint32_t slot, uint32_t epoch,
 int soft_control_start(struct soft_context *c);
 void soft_control_stop(struct soft_context *c);
 void soft_control_wake(struct soft_context *c);
+
+/* ---- ah.c, ud.c ---- */
+
+/* The way of datagrams to an address, for all who send there. */
+struct soft_courier {
+	struct soft_courier *next;
+	struct soft_address address;
+	unsigned int n_refs; /* the context's lock */
+	pthread_mutex_t lock;
+	int fd; /* -1: nobody has been found there */
+	uint64_t tried_ns;
+};
+
+/* Send, or lose it: 0, EAGAIN when there is no room now, or another errno. */
+int soft_courier_send(struct soft_courier *courier, const struct msghdr *msg);
+void soft_couriers_free(struct soft_context *c);
+/* A datagram has come. */
+void soft_datagram_take(struct soft_context *c, const struct soft_message *m,
+			const unsigned char *payload, size_t bytes);
 
 /* map.c: forget what was mapped for keys that are no more; forget all. */
 void soft_pins_trim(struct soft_peer *peer);

@@ -47,7 +47,21 @@ static void fill(const struct soft_source *s, uint64_t wr_id,
 	}
 }
 
-/* The same where a completion has more to it.  Caller holds the CQ's lock. */
+static void fill_more(const struct soft_source *s,
+		      const struct soft_shared_more *more, struct ibv_wc *wc)
+{
+	uint32_t flags = atomic_load(&more->flags);
+
+	if (s->qp->ibv.qp_type != IBV_QPT_UD || wc->status != IBV_WC_SUCCESS)
+		return;
+	wc->src_qp = atomic_load(&more->src_qp);
+	wc->slid = (uint16_t)atomic_load(&more->slid);
+	wc->sl = (uint8_t)(flags >> 8 & 15);
+	if (flags & SOFT_MORE_GRH)
+		wc->wc_flags |= IBV_WC_GRH;
+}
+
+/* drain() where completions have more to them. */
 static int drain_more(struct soft_source *s, int max, struct ibv_wc *wc)
 {
 	uint32_t head = atomic_load_explicit(&s->head, memory_order_relaxed);
@@ -56,8 +70,9 @@ static int drain_more(struct soft_source *s, int max, struct ibv_wc *wc)
 
 	while (n < max && head != end) {
 		struct soft_cqe *e = &s->cqes[head & s->mask];
-		struct soft_shared_more *more = &s->more[head & s->mask];
-		uint64_t wr_id;
+		const uint32_t at = head & s->mask;
+		const struct soft_shared_more *more = &s->more[at];
+		uint64_t wr_id = s->tags[s->srq ? 0 : at].wr_id;
 
 		/* Pairs with the release in soft_deliver_at(). */
 		if (atomic_load_explicit(&e->seq, memory_order_acquire) !=
@@ -65,14 +80,21 @@ static int drain_more(struct soft_source *s, int max, struct ibv_wc *wc)
 			break;
 		head++;
 		/* A receive that nobody took is a peer's nonsense. */
-		if (soft_srq_release(s->srq, atomic_load(&more->wqe),
-				     s->qp->ibv.qp_num, &wr_id))
-			fill(s, wr_id, e, wc + n++);
+		if (s->srq && !soft_srq_release(s->srq,
+						atomic_load(&more->wqe),
+						s->qp->ibv.qp_num, &wr_id))
+			continue;
+		fill(s, wr_id, e, wc + n);
+		fill_more(s, more, wc + n++);
+		if (!s->srq)
+			atomic_store_explicit(&s->freed, s->tags[at].freed,
+					      memory_order_release);
 	}
 	atomic_store_explicit(&s->head, head, memory_order_relaxed);
 	atomic_store_explicit(&s->next, &s->cqes[head & s->mask],
 			      memory_order_relaxed);
-	soft_srq_check_limit(s->srq);
+	if (s->srq)
+		soft_srq_check_limit(s->srq);
 	return n;
 }
 
@@ -157,26 +179,17 @@ static int poll_all(struct soft_cq *cq, int max, struct ibv_wc *wc)
 /* More completions than the CQ has entries? */
 static bool is_overrun(struct soft_context *c, struct soft_cq *cq)
 {
-	uint32_t i, n_sources, n = 0;
+	uint32_t n_max = atomic_load_explicit(&cq->n_max, memory_order_relaxed);
+	uint32_t n;
 
 	if (base_likely(atomic_load_explicit(&cq->n_slots,
-					     memory_order_relaxed) <=
-			(uint32_t)cq->ibv.cqe))
+					     memory_order_relaxed) <= n_max))
 		return false;
 	soft_lock(&cq->lock);
-	n_sources = atomic_load(&cq->n_sources);
-	for (i = 0; i < n_sources; i++) {
-		struct soft_source *s = atomic_load(soft_source_at(cq, i));
-		uint32_t at = s ? atomic_load(&s->head) : 0;
-
-		while (s && n <= (uint32_t)cq->ibv.cqe &&
-		       atomic_load(&s->cqes[at & s->mask].seq) == at + 1) {
-			at++;
-			n++;
-		}
-	}
+	n_max = atomic_load(&cq->n_max);
+	n = soft_cq_count(cq, n_max + 1);
 	soft_unlock(&cq->lock);
-	if (n <= (uint32_t)cq->ibv.cqe)
+	if (n <= n_max)
 		return false;
 	pthread_mutex_lock(&c->lock);
 	soft_cq_overrun(cq);

@@ -25,9 +25,10 @@ void soft_push(struct soft_qp *qp, const struct soft_tag *tag, uint32_t info,
 	soft_cq_hint(qp->send_cq, sq);
 	if (base_unlikely(atomic_load_explicit(&qp->send_cq->n_slots,
 					       memory_order_relaxed) >
-			  (uint32_t)qp->send_cq->ibv.cqe) &&
+			  atomic_load_explicit(&qp->send_cq->n_max,
+					       memory_order_relaxed)) &&
 	    qp->sq_pushed - atomic_load(&sq->head) >
-		    (uint32_t)qp->send_cq->ibv.cqe)
+		    atomic_load(&qp->send_cq->n_max))
 		qp->after |= SOFT_AFTER_OVERRUN;
 	if (!qp->send_cq->ibv.channel)
 		return;

@@ -17,7 +17,8 @@ static int check_init(struct soft_context *c,
 
 	if (soft_is_foreign(c) || c->is_gone)
 		return EIO;
-	if (attr->qp_type != IBV_QPT_RC)
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
+	    attr->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if (attr->srq && attr->srq->context != &c->verbs.context)
 		return EINVAL;
@@ -117,7 +118,8 @@ static bool more_new(struct soft_qp *qp)
 }
 
 /* Memory for both queues.  Caller holds the context's lock. */
-static bool queues_new(struct soft_qp *qp, const struct ibv_qp_cap *cap)
+static bool queues_new(struct soft_qp *qp, const struct ibv_qp_cap *cap,
+		       enum ibv_qp_type type)
 {
 	struct soft_context *c = qp->context;
 	size_t sq = cap->max_send_wr;
@@ -150,7 +152,7 @@ static bool queues_new(struct soft_qp *qp, const struct ibv_qp_cap *cap)
 							 qp->wqe_block->offset);
 	source_init(&qp->sq, qp, qp->sq_block, qp->sq_slots);
 	source_init(&qp->rq, qp, qp->rq_block, qp->rq_slots);
-	if (qp->srq && !more_new(qp)) {
+	if ((qp->srq || type == IBV_QPT_UD) && !more_new(qp)) {
 		queues_free(qp);
 		return false;
 	}
@@ -176,7 +178,7 @@ static void fill_ibv(struct soft_qp *qp, struct ibv_pd *pd,
 	qp->ibv.handle = qp->slot;
 	qp->ibv.qp_num = qp->generation << 12 | qp->slot;
 	qp->ibv.state = IBV_QPS_RESET;
-	qp->ibv.qp_type = IBV_QPT_RC;
+	qp->ibv.qp_type = attr->qp_type;
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 }
@@ -197,7 +199,7 @@ static struct soft_qp *qp_new(struct soft_context *c, struct ibv_pd *pd,
 	cap.max_recv_wr = soft_round_up_pow2(cap.max_recv_wr);
 	if (qp->srq)
 		cap.max_recv_wr = cap.max_recv_sge = 0;
-	if (!queues_new(qp, &cap))
+	if (!queues_new(qp, &cap, attr->qp_type))
 		goto err_slot;
 	fill_ibv(qp, pd, attr);
 	qp->pd = (struct soft_pd *)pd;

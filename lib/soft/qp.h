@@ -22,7 +22,15 @@ struct soft_view {
 /* A send that has been posted and not executed. */
 struct soft_wqe {
 	uint64_t wr_id, remote_addr;
-	uint64_t compare_add, swap; /* of an atomic */
+	union {
+		struct {
+			uint64_t compare_add, swap; /* of an atomic */
+		};
+		struct {
+			struct soft_ah *ah; /* of a datagram */
+			uint32_t remote_qpn, remote_qkey;
+		};
+	};
 	uint32_t rkey, imm, length;
 	uint32_t n_sge;
 	uint16_t flags;
@@ -143,6 +151,8 @@ struct soft_qp {
 
 	/* Everything else, under the context's lock. */
 	struct soft_pd *pd;
+	uint32_t next_datagram; /* the receive that it will take */
+	bool is_served;		/* the last one found a receive */
 	struct soft_srq *srq; /* NULL: it has receives of its own */
 	struct soft_peer *peer;
 	struct ibv_qp_attr attr;

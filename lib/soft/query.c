@@ -26,8 +26,6 @@ int soft_query_device(struct ibv_context *context,
 	attr->vendor_id = 0xffffff; /* no vendor's OUI */
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
-	/* An identifier of local administration: no maker has it. */
-	attr->vendor_id = 0x027772;
 	attr->max_qp = SOFT_N_QP;
 	attr->max_qp_wr = SOFT_MAX_WR;
 	attr->max_sge = SOFT_MAX_SGE;
@@ -43,7 +41,7 @@ int soft_query_device(struct ibv_context *context,
 	attr->max_srq = SOFT_N_SRQ;
 	attr->max_srq_wr = SOFT_MAX_WR;
 	attr->max_srq_sge = SOFT_MAX_SGE;
-	attr->max_ah = SOFT_N_QP;
+	attr->max_ah = SOFT_N_AH;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = 0;
 	attr->phys_port_cnt = 1;
@@ -139,33 +137,6 @@ int soft_query_pkey(struct ibv_context *context, uint8_t port, int index,
 		return -1;
 	}
 	*pkey = htons(0xffff);
-	return 0;
-}
-
-struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	struct soft_context *c = soft_context_of(pd->context);
-	struct ibv_ah *ah;
-
-	if (!soft_is_address(c, attr)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	ah = base_alloc(1, sizeof(*ah));
-	if (!ah) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	ah->context = pd->context;
-	ah->pd = pd;
-	atomic_fetch_add(&((struct soft_pd *)pd)->n_refs, 1);
-	return ah;
-}
-
-int soft_destroy_ah(struct ibv_ah *ah)
-{
-	atomic_fetch_sub(&((struct soft_pd *)ah->pd)->n_refs, 1);
-	base_free(ah);
 	return 0;
 }
 

@@ -59,6 +59,7 @@ struct soft_cq {
 	uint32_t n_events, n_async; /* read; destruction waits for the acks */
 	uint32_t n_attached;
 	_Atomic uint32_t n_slots; /* completions that its queues can hold */
+	_Atomic uint32_t n_max;	  /* as in ibv.cqe */
 	uint32_t turn;
 	_Atomic(struct soft_source *) few[SOFT_FEW];
 	struct soft_many *many; /* NULL while they are few */
@@ -85,6 +86,8 @@ static inline bool soft_has_next(const struct soft_source *s)
 
 bool soft_cq_attach(struct soft_cq *cq, struct soft_source *source);
 void soft_cq_detach(struct soft_cq *cq, struct soft_source *source);
+/* Completions that nobody has polled, up to @limit.  Caller holds @cq->lock. */
+uint32_t soft_cq_count(struct soft_cq *cq, uint32_t limit);
 /* Is there a completion?  Any context's thread; looks at every queue. */
 bool soft_cq_has(struct soft_cq *cq);
 /* A completion of @source is there.  For any thread. */

@@ -55,6 +55,8 @@ bool soft_link(struct soft_qp *qp)
 {
 	const struct soft_shared_qp *s = qp->peer_qp;
 	struct soft_context *c = qp->context;
+	/* Unreliable packets are taken from any number on. */
+	const bool is_reliable = qp->ibv.qp_type == IBV_QPT_RC;
 	uint64_t accept;
 
 	if (!qp->peer || atomic_load(&qp->peer->is_dead) ||
@@ -70,7 +72,9 @@ bool soft_link(struct soft_qp *qp)
 	if (LOAD(&s->dest_id) != c->id ||
 	    LOAD(&s->qpn) != qp->attr.dest_qp_num ||
 	    LOAD(&s->dest_qpn) != qp->ibv.qp_num ||
-	    LOAD(&s->rq_psn) != qp->attr.sq_psn || !link_rings(qp, s))
+	    LOAD(&s->type) != qp->ibv.qp_type ||
+	    (is_reliable && LOAD(&s->rq_psn) != qp->attr.sq_psn) ||
+	    !link_rings(qp, s))
 		return false;
 	qp->peer_pd = LOAD(&s->pd);
 	qp->peer_rnr = LOAD(&s->rnr_timer) & 31;
@@ -83,7 +87,7 @@ bool soft_link(struct soft_qp *qp)
 		qp->peer_tail = qp->peer_next;
 		qp->taker.taken = 0;
 		qp->taker.told = 0;
-	} else if (!qp->accept_at && qp->link_used) {
+	} else if (is_reliable && !qp->accept_at && qp->link_used) {
 		/* We were reset and the peer was not: it expects later
 		 * packets than ours. */
 		return false;

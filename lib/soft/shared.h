@@ -69,6 +69,8 @@ struct soft_shared_more {
 	_Atomic uint32_t src_qp, slid, flags;
 };
 
+#define SOFT_MORE_GRH 1u /* in @flags: it came with one; the SL << 8 */
+
 /*
  * A shared receive queue: from @base in the rings a word for each slot, the
  * ring of slots in the order posted, and the slots' pieces of memory.
@@ -130,6 +132,7 @@ struct soft_shared_qp {
 	/* Written with the first line. */
 	_Atomic uint32_t srq;	  /* its receives' queue + 1, or 0 */
 	_Atomic uint32_t rq_more; /* offset of struct soft_shared_more */
+	_Atomic uint32_t type;	  /* enum ibv_qp_type */
 
 	/*
 	 * The lock of the owner's send queue: odd while a thread of the owner

@@ -36,6 +36,26 @@ int soft_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 /* EBUSY while a queue pair uses it; waits for its events to be acked. */
 int soft_destroy_srq(struct ibv_srq *srq);
 
+/*
+ * Other memory, access or domain for the same keys.  0, or what libibverbs
+ * says of a failure, enum ibv_rereg_mr_err_code, with errno; the region is
+ * then as before.  Requests under way end before the change.
+ */
+int soft_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+		  size_t length, int access);
+
+/* EINVAL when more than that many completions are waiting. */
+int soft_resize_cq(struct ibv_cq *cq, int cqe);
+
+/*
+ * A domain whose objects go with those of @attr->pd.  Allocators are not
+ * asked, since no memory of a queue is the caller's; thread domains, of which
+ * there are none, are EINVAL.  Freed as any domain.
+ */
+struct ibv_pd *
+soft_alloc_parent_domain(struct ibv_context *context,
+			 struct ibv_parent_domain_init_attr *attr);
+
 /* The remaining functions are for tests: faults at run time. */
 
 /*

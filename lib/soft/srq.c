@@ -317,6 +317,13 @@ bool soft_srq_release(struct soft_srq *srq, uint32_t slot, uint32_t qpn,
 	return is_done;
 }
 
+/* Datagrams are taken by the queue pair's own context. */
+static void forget(struct soft_qp *qp)
+{
+	if (qp->ibv.qp_type == IBV_QPT_UD)
+		qp->taker.taken = 0;
+}
+
 void soft_srq_reclaim(struct soft_qp *qp)
 {
 	struct soft_srq *srq = qp->srq;
@@ -326,6 +333,7 @@ void soft_srq_reclaim(struct soft_qp *qp)
 	for (i = 0; i < srq->slots; i++)
 		release(srq, i, qp->ibv.qp_num);
 	soft_unlock(&srq->lock);
+	forget(qp);
 }
 
 /* Caller holds the CQ's lock and @srq->lock. */
@@ -370,5 +378,6 @@ void soft_srq_flush(struct soft_qp *qp)
 	flush(qp);
 	soft_unlock(&qp->srq->lock);
 	soft_unlock(&qp->recv_cq->lock);
+	forget(qp);
 	soft_cq_hint(qp->recv_cq, &qp->rq);
 }

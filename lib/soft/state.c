@@ -25,7 +25,7 @@ static bool can_receive(const struct soft_qp *qp)
 
 	return qp->is_live && qp->peer && !atomic_load(&qp->peer->is_dead) &&
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
-		state == IBV_QPS_SQD) &&
+		state == IBV_QPS_SQD || state == IBV_QPS_SQE) &&
 	       !atomic_load(&qp->context->is_down) &&
 	       !atomic_load(&qp->context->is_gone);
 }
@@ -66,6 +66,7 @@ void soft_qp_publish(struct soft_qp *qp)
 	atomic_store_explicit(&s->cq, cq, memory_order_relaxed);
 	atomic_store_explicit(&s->srq, qp->srq ? qp->srq->slot + 1 : 0,
 			      memory_order_relaxed);
+	atomic_store_explicit(&s->type, qp->ibv.qp_type, memory_order_relaxed);
 	atomic_store_explicit(&s->rq_more,
 			      qp->more_block ? qp->more_block->offset : 0,
 			      memory_order_relaxed);
@@ -177,6 +178,7 @@ static void apply(struct soft_qp *qp, enum ibv_qp_state to)
 		soft_unlock(&qp->rq_lock);
 	}
 	if (to == IBV_QPS_RTR && qp->state == IBV_QPS_INIT) {
+		qp->next_datagram = atomic_load(&qp->rq.head);
 		/* Any epoch but those that a peer may remember will do. */
 		qp->epoch++;
 		atomic_store_explicit(&s->rq_start, atomic_load(&qp->rq.head),

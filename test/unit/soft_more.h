@@ -65,6 +65,64 @@ static inline int more_post_srq(struct pair_end *end, struct ibv_srq *srq,
 	return ibv_post_srq_recv(srq, &wr, &bad);
 }
 
+static inline int more_modify(struct pair_end *end, enum ibv_qp_state state,
+			      struct ibv_qp_attr attr, int mask)
+{
+	attr.qp_state = state;
+	return end->verbs->modify_qp(end->qp, &attr, IBV_QP_STATE | mask);
+}
+
+/* Where @card's port is. */
+static inline struct ibv_ah_attr more_address(const struct pair_card *card)
+{
+	struct ibv_ah_attr attr = {.port_num = 1, .dlid = card->lid, .sl = 3};
+
+	if (!card->lid) {
+		attr.is_global = 1;
+		attr.grh.dgid = card->gid;
+		attr.grh.hop_limit = 64;
+	}
+	return attr;
+}
+
+/* Unreliable, connected. */
+static inline void more_connect_uc(struct pair_end *end,
+				   const struct pair_card *other)
+{
+	struct ibv_qp_attr attr = {
+		.port_num = 1,
+		.qp_access_flags = PAIR_ACCESS,
+		.path_mtu = IBV_MTU_4096,
+		.dest_qp_num = other->qpn,
+		.rq_psn = 5,
+		.sq_psn = 99,
+		.ah_attr = more_address(other),
+	};
+
+	end->other = *other;
+	assert_int_equal(more_modify(end, IBV_QPS_INIT, attr,
+				     IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					     IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(more_modify(end, IBV_QPS_RTR, attr,
+				     IBV_QP_AV | IBV_QP_PATH_MTU |
+					     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN),
+			 0);
+	assert_int_equal(more_modify(end, IBV_QPS_RTS, attr, IBV_QP_SQ_PSN),
+			 0);
+}
+
+static inline void more_start_ud(struct pair_end *end)
+{
+	struct ibv_qp_attr attr = {.port_num = 1, .qkey = MORE_QKEY};
+
+	assert_int_equal(more_modify(end, IBV_QPS_INIT, attr,
+				     IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					     IBV_QP_QKEY), 0);
+	assert_int_equal(more_modify(end, IBV_QPS_RTR, attr, 0), 0);
+	assert_int_equal(more_modify(end, IBV_QPS_RTS, attr, IBV_QP_SQ_PSN),
+			 0);
+}
+
 /* The next asynchronous event, of which there must be one within 5 s. */
 static inline void more_event(struct pair_end *end,
 			      struct ibv_async_event *event)
