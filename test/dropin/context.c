@@ -67,6 +67,7 @@ static void fill(struct ibv_context *context)
 	verbs->create_cq_ex = dropin_create_cq_ex;
 	verbs->create_qp_ex = dropin_create_qp_ex;
 	verbs->create_srq_ex = create_srq_ex;
+	verbs->alloc_parent_domain = soft_alloc_parent_domain;
 	/* Of no use but to be duplicated, by who would import the device. */
 	context->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 }

@@ -47,14 +47,8 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 		 size_t length, int access)
 {
-	(void)mr;
-	(void)flags;
-	(void)pd;
-	(void)addr;
-	(void)length;
-	(void)access;
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_CMD;
+	return soft_rereg_mr(mr, flags, pd, addr, length,
+			     dropin_access(access));
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr)
@@ -83,9 +77,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	(void)cq;
-	(void)cqe;
-	return EOPNOTSUPP;
+	return soft_resize_cq(cq, cqe);
 }
 
 int ibv_destroy_cq(struct ibv_cq *cq)
