@@ -177,6 +177,12 @@ test:
 	$(setup) test
 	@$(tests) test
 
+# rdma-core's tests on the soft device and on soft-RoCE, side by side.
+conformance:
+	$(setup) check
+	@$(MAKE) --no-print-directory dropin
+	test/dropin/conformance.sh $B
+
 bench-peers:
 	$(setup) peers
 	@$(MAKE) --no-print-directory $B/wreath
@@ -222,8 +228,8 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples dropin bins run check test bench-peers install \
-	uninstall clean force
+.PHONY: all unit loop examples dropin bins run check test conformance \
+	bench-peers install uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
