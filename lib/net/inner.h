@@ -49,8 +49,13 @@ struct net_entry {
 _Static_assert(sizeof(struct net_entry) == BASE_LINE, "an entry is a line");
 #define NET_SIGNS 8 /* operations on the board */
 
-/* Immediate data that only wakes a sleeper. */
+/* Immediate data: lane, number, signature; or all ones, to wake a sleeper. */
+#define NET_IMM_LANE_SHIFT 30
+#define NET_IMM_NUMBER_SHIFT 24
+#define NET_IMM_NUMBER 0x3fu
 #define NET_IMM_WAKE 0xffffffffu
+_Static_assert(NET_LANES < 4 && NET_LINE_SLOTS <= NET_IMM_NUMBER,
+	       "lane and number fit the immediate data");
 
 /* wr_id: kind, connection, and for sends the count of posted requests. */
 #define NET_WR_RECV (1ull << 63)

@@ -67,16 +67,20 @@ int net_recv_post(struct net_conn *conn)
  * The WRITE that makes a message visible: to the peer's memory where it polls
  * that, with immediate data where it polls completions or sleeps.
  */
-static int post_visible(struct net_lane *lane, struct ibv_send_wr *wr)
+static int post_visible(struct net_lane *lane, struct ibv_send_wr *wr,
+			uint32_t signature)
 {
 	struct net_conn *conn = lane->conn;
+	int err;
 
 	wr->opcode = IBV_WR_RDMA_WRITE;
-	wr->wr.rdma.rkey = conn->rkey;
 	if (base_unlikely(!conn->port->line_order)) {
 		wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-		wr->imm_data = htonl((uint32_t)lane->index << 24 |
-				     ((lane->n_sent + 1) & 0xffffff));
+		wr->imm_data =
+			htonl((uint32_t)lane->index << NET_IMM_LANE_SHIFT |
+			      ((lane->n_sent + 1) & NET_IMM_NUMBER)
+				      << NET_IMM_NUMBER_SHIFT |
+			      (signature & NET_IMM_SIGNATURE));
 	} else if (base_unlikely(atomic_load_explicit(conn->wake,
 						      memory_order_relaxed))) {
 		/* Stale is fine: a sleeper wakes by itself in a moment. */
@@ -84,7 +88,10 @@ static int post_visible(struct net_lane *lane, struct ibv_send_wr *wr)
 		wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 		wr->imm_data = htonl(NET_IMM_WAKE);
 	}
-	return net_post(conn, wr);
+	err = net_post(conn, wr);
+	if (base_likely(!err))
+		lane->n_sent++;
+	return err;
 }
 
 static int send_word(struct net_lane *lane, uint32_t signature)
@@ -94,22 +101,22 @@ static int send_word(struct net_lane *lane, uint32_t signature)
 	uint32_t slot = lane->n_sent % (uint32_t)conn->net->n_slots;
 	struct ibv_sge sge = {.addr = (uintptr_t)&word, .length = 8};
 	struct ibv_send_wr wr;
-	int err;
 
 	wr.next = NULL;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
 	wr.send_flags = IBV_SEND_INLINE;
 	wr.wr.rdma.remote_addr = lane->far_words + slot * sizeof(word);
-	err = post_visible(lane, &wr);
-	if (base_likely(!err))
-		lane->n_sent++;
-	return err;
+	wr.wr.rdma.rkey = conn->rkey;
+	return post_visible(lane, &wr, signature);
 }
 
-/* WRITE our copy of the next slot to @address. */
+/*
+ * WRITE our copy of the next slot to @address, and make it visible: by its own
+ * completion at the peer, or by a word behind it.
+ */
 static int send_stage(struct net_lane *lane, uint64_t address, uint32_t rkey,
-		      size_t bytes)
+		      size_t bytes, uint32_t signature)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)net_slot(lane),
@@ -118,15 +125,18 @@ static int send_stage(struct net_lane *lane, uint64_t address, uint32_t rkey,
 	};
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
-		.num_sge = 1,
+		.num_sge = bytes != 0,
 		.opcode = IBV_WR_RDMA_WRITE,
 	};
+	int err = 0;
 
-	if (!bytes)
-		return 0;
 	wr.wr.rdma.remote_addr = address;
 	wr.wr.rdma.rkey = rkey;
-	return net_post(lane->conn, &wr);
+	if (!lane->conn->port->line_order)
+		return post_visible(lane, &wr, signature);
+	if (bytes)
+		err = net_post(lane->conn, &wr);
+	return err ? err : send_word(lane, signature);
 }
 
 int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
@@ -137,10 +147,8 @@ int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
 	if (base_unlikely(!lane->map_slots)) {
 		uint32_t slot = lane->n_sent % (uint32_t)conn->net->n_slots;
 		uint64_t to = lane->far_slots + slot * conn->net->slot_bytes;
-		int err = send_stage(lane, to, conn->rkey, bytes);
 
-		if (err)
-			return err;
+		return send_stage(lane, to, conn->rkey, bytes, signature);
 	}
 	return send_word(lane, signature);
 }
@@ -166,29 +174,26 @@ int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
 				  conn->net->names[conn->net->rank],
 				  conn->net->names[conn->peer],
 				  conn->port->text);
-	if (!conn->output_map) {
-		int err = send_stage(lane, conn->place.output + offset,
-				     conn->place.output_rkey, bytes);
-
-		if (err)
-			return err;
-	}
+	if (!conn->output_map)
+		return send_stage(lane, conn->place.output + offset,
+				  conn->place.output_rkey, bytes, signature);
 	return send_word(lane, signature);
 }
 
-int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines)
+int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines,
+		   uint32_t signature)
 {
 	struct net_conn *conn = lane->conn;
 	uint32_t slot = lane->n_sent % NET_LINE_SLOTS;
 	uint32_t bytes = (uint32_t)n_lines * BASE_LINE;
 	struct ibv_sge sge = {.addr = (uintptr_t)lines, .length = bytes};
 	struct ibv_send_wr wr;
-	int err;
 
 	wr.next = NULL;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
 	wr.send_flags = IBV_SEND_INLINE;
+	wr.wr.rdma.rkey = conn->rkey;
 	wr.wr.rdma.remote_addr =
 		lane->far_lines + slot * (NET_LINES_MAX * BASE_LINE);
 	if (base_unlikely(bytes > conn->max_inline)) {
@@ -201,10 +206,7 @@ int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines)
 		wr.send_flags = 0;
 	}
 	conn->bytes_sent += bytes;
-	err = post_visible(lane, &wr);
-	if (base_likely(!err))
-		lane->n_sent++;
-	return err;
+	return post_visible(lane, &wr, signature);
 }
 
 static int write_word(struct net_conn *conn, uint64_t word, uint64_t address)
