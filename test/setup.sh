@@ -39,6 +39,14 @@ needed_to_test() {
 	has pkg-config || echo pkg-config
 }
 
+# It belongs to the system's interpreter, which may not be the first.
+has_pyverbs() {
+	for python in /usr/bin/python3 python3; do
+		"$python" -c 'import pyverbs' 2>/dev/null && return
+	done
+	return 1
+}
+
 # The sanitizers' runtime has the compiler's version in its name; it is a
 # package of its own only where the archive says so.
 clang_runtime() {
@@ -57,6 +65,11 @@ wanted_to_check() {
 	has mandoc || echo mandoc
 	has valgrind || echo valgrind
 	has gnuplot || echo gnuplot-nox
+	has ibv_rc_pingpong || echo ibverbs-utils
+	has ib_write_bw || echo perftest
+	has ucx_perftest || echo ucx-utils
+	has_pyverbs || echo python3-pyverbs
+	has_header gloo/config.h || echo libgloo-dev
 	wanted_of_peers
 }
 

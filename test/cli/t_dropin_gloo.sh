@@ -19,9 +19,10 @@ for kind in roce ib; do
 		done
 		rank=0
 		for pid in $pids; do
-			wait "$pid" && grep -qx right "$dir/$rank" ||
+			if ! wait "$pid" || ! grep -qx right "$dir/$rank"; then
 				complain "$kind: rank $rank of $n: $(tail -n 3 \
 					"$dir/$rank")"
+			fi
 			rank=$((rank + 1))
 		done
 		rm -r "$dir/meet"

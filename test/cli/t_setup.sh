@@ -28,7 +28,8 @@ check() {
 }
 
 for tool in cc ld make c++ pkg-config git clang cppcheck shellcheck mandoc \
-	gnuplot mpirun.openmpi mpicc.openmpi mpirun.mpich mpicc.mpich; do
+	gnuplot mpirun.openmpi mpicc.openmpi mpirun.mpich mpicc.mpich \
+	ibv_rc_pingpong ib_write_bw ucx_perftest python3; do
 	false_one $tool 'exit 0'
 done
 false_one clang "echo '$bin'"

@@ -117,7 +117,7 @@ void meet(const std::string &directory, int rank, int size)
 	}
 }
 
-} // namespace
+} /* namespace */
 
 int main(int argc, char **argv)
 {

@@ -23,10 +23,10 @@ for candidate in /usr/bin/python3 python3; do
 		break
 	fi
 done
-[ -n "$python" ] && [ -e "$source/run_tests.py" ] || {
+if [ -z "$python" ] || [ ! -e "$source/run_tests.py" ]; then
 	echo "no python3-pyverbs"
 	exit 77
-}
+fi
 
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
