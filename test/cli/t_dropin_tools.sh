@@ -6,7 +6,8 @@
 # polling and events, with the old and the extended interfaces, and with their
 # validation of the data.
 # shellcheck source=test/cli/dropin.sh
-. "$(dirname "$0")/dropin.sh" ibv_devices ibv_devinfo ibv_rc_pingpong
+. "$(dirname "$0")/dropin.sh" ibv_devices ibv_devinfo ibv_rc_pingpong \
+	ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong
 
 for kind in roce ib; do
 	over $kind ibv_devices
@@ -25,11 +26,19 @@ for kind in roce ib; do
 		gid=
 	fi
 	for options in "-c" "-c -e" "-c -N" "-c -N -e" "-c -s 1" \
-		"-c -s 1000000 -n 20" "-r 4 -n 2000" "-m 256"; do
+		"-c -s 1000000 -n 10" "-r 4 -n 500" "-m 256"; do
 		# shellcheck disable=SC2086
-		pair $kind ibv_rc_pingpong $gid $options
+		pair $kind ibv_rc_pingpong -n 100 $gid $options
 		shows out '^[0-9]+ iters in '
 		hides out 'invalid data'
+	done
+	for tool in ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong; do
+		for options in "-c -s 2048 -n 100" "-e -n 100"; do
+			# shellcheck disable=SC2086
+			pair $kind $tool $gid $options
+			shows out '^[0-9]+ iters in '
+			hides out 'invalid data'
+		done
 	done
 done
 exit $failed

@@ -36,5 +36,7 @@ for kind in roce ib; do
 	perf $kind rc_verbs -t add_mr -n 100
 	perf $kind rc_verbs -t fadd -n 20
 	perf $kind rc_verbs -t cswap -n 20
+	perf $kind ud_verbs -t am_lat -n 50 -D short
+	perf $kind ud_verbs -t am_bw -n 500 -D zcopy -s 4000
 done
 exit $failed
