@@ -71,7 +71,10 @@ void soft_run_all(struct soft_context *c)
 
 		if (!qp || !atomic_load(&qp->is_pending))
 			continue;
-		soft_lock(qp->lock);
+		/* Who has it runs it, or is soon done: a thread that serves
+		 * others must not queue for a lock that is not fair. */
+		if (!soft_trylock(qp->lock))
+			continue;
 		if (qp->is_live && atomic_load(&qp->is_pending)) {
 			soft_run(qp);
 			after = soft_after_take(qp);

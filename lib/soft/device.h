@@ -152,6 +152,7 @@ struct soft_context {
 	unsigned char *payload; /* SOFT_PAYLOAD, for what it receives */
 	struct soft_guest *guests;
 	unsigned int n_guests;
+	unsigned int n_waiting; /* guests with a datagram that waits */
 };
 
 /* Bumped in a child process: what it inherited is the parent's. */

@@ -52,6 +52,7 @@ struct soft_guest {
 	struct soft_guest *next;
 	int fd;
 	uint64_t id; /* 0: it has not said hello */
+	struct soft_datagram *waiting; /* until then nothing more is read */
 };
 
 void soft_held_put(struct soft_held *held);
@@ -177,9 +178,13 @@ struct soft_courier {
 /* Send, or lose it: 0, EAGAIN when there is no room now, or another errno. */
 int soft_courier_send(struct soft_courier *courier, const struct msghdr *msg);
 void soft_couriers_free(struct soft_context *c);
-/* A datagram has come. */
-void soft_datagram_take(struct soft_context *c, const struct soft_message *m,
+/* A datagram has come.  Control thread only, as the next two are. */
+void soft_datagram_take(struct soft_context *c, struct soft_guest *guest,
+			const struct soft_message *m,
 			const unsigned char *payload, size_t bytes);
+/* Try the one that waits again. */
+void soft_datagram_retry(struct soft_context *c, struct soft_guest *guest);
+void soft_datagram_drop(struct soft_context *c, struct soft_guest *guest);
 
 /* map.c: forget what was mapped for keys that are no more; forget all. */
 void soft_pins_trim(struct soft_peer *peer);

@@ -9,7 +9,6 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <sched.h>
 #include <errno.h>
 #include <string.h>
 
@@ -31,10 +30,16 @@ enum {
 
 /*
  * How long a datagram waits for a receive at a queue pair that had one for
- * the last: the application's thread may have lost its processor to ours,
- * which no wire can do.
+ * the last: a thread that takes receives in turn may be without a processor
+ * for some slices of 4 ms, while a wire would be slower than it.
  */
-#define GRACE_NS 2000000u
+#define GRACE_NS 100000000u
+
+struct soft_datagram {
+	struct soft_message m;
+	uint64_t end_ns;
+	unsigned char payload[GRH_BYTES + MTU];
+};
 
 static void pack(struct soft_qp *qp, const struct soft_wqe *wqe,
 		 struct soft_message *m)
@@ -271,24 +276,50 @@ static bool take(struct soft_context *c, const struct soft_message *m,
 	return true;
 }
 
-void soft_datagram_take(struct soft_context *c, const struct soft_message *m,
+static bool take_locked(struct soft_context *c, const struct soft_message *m,
+			const unsigned char *payload, bool is_last_try)
+{
+	bool is_done;
+
+	pthread_mutex_lock(&c->lock);
+	is_done = take(c, m, payload, is_last_try);
+	pthread_mutex_unlock(&c->lock);
+	return is_done;
+}
+
+void soft_datagram_take(struct soft_context *c, struct soft_guest *guest,
+			const struct soft_message *m,
 			const unsigned char *payload, size_t bytes)
 {
 	const size_t grh_bytes = m->key & HAS_GRH ? GRH_BYTES : 0;
-	uint64_t start_ns = 0;
-	bool is_done, is_last_try = false;
+	struct soft_datagram *d;
 
-	if (m->bytes > MTU || bytes != m->bytes + grh_bytes)
+	if (m->bytes > MTU || bytes != m->bytes + grh_bytes ||
+	    take_locked(c, m, payload, false))
 		return;
-	do {
-		pthread_mutex_lock(&c->lock);
-		is_done = take(c, m, payload, is_last_try);
-		pthread_mutex_unlock(&c->lock);
-		if (is_done)
-			break;
-		sched_yield();
-		if (!start_ns)
-			start_ns = base_now_ns();
-		is_last_try = base_now_ns() - start_ns > GRACE_NS;
-	} while (!atomic_load(&c->must_stop));
+	d = base_alloc(1, sizeof(*d));
+	if (!d)
+		return;
+	d->m = *m;
+	memcpy(d->payload, payload, bytes);
+	d->end_ns = base_now_ns() + GRACE_NS;
+	guest->waiting = d;
+	c->n_waiting++;
+}
+
+void soft_datagram_retry(struct soft_context *c, struct soft_guest *guest)
+{
+	struct soft_datagram *d = guest->waiting;
+
+	if (take_locked(c, &d->m, d->payload, base_now_ns() > d->end_ns))
+		soft_datagram_drop(c, guest);
+}
+
+void soft_datagram_drop(struct soft_context *c, struct soft_guest *guest)
+{
+	if (!guest->waiting)
+		return;
+	base_free(guest->waiting);
+	guest->waiting = NULL;
+	c->n_waiting--;
 }

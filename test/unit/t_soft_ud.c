@@ -206,7 +206,8 @@ static void lose(struct pair_end *a, struct pair_end *b, struct ibv_ah *ah,
 	if (loss != LOSS_RECEIVE)
 		assert_int_equal(pair_post_recv(b, 9, 0, 100), 0);
 	send_now(a, &w);
-	pair_sleep_us(5000);
+	/* Longer than it may wait for a receive. */
+	pair_sleep_us(loss == LOSS_RECEIVE ? 150000 : 5000);
 	pair_expect_none(b);
 	if (loss == LOSS_RECEIVE)
 		assert_int_equal(pair_post_recv(b, 9, 0, 100), 0);
