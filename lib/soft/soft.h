@@ -7,6 +7,11 @@
  * without an RDMA device; it follows the InfiniBand specification where real
  * devices are lax.  It must never know what a rank is.  Thread safety is that
  * of libibverbs: any verb from any thread.
+ *
+ * It has RC, UC and UD queue pairs, shared receive queues and atomics.  It
+ * has no memory windows, XRC, multicast, invalidation, or paging on demand:
+ * EOPNOTSUPP.  What the library itself uses, RC and WRITEs first of all, is
+ * quick; the rest is there so that programs written elsewhere can judge it.
  */
 #ifndef SOFT_H
 #define SOFT_H

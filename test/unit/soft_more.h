@@ -6,6 +6,7 @@
 #ifndef SOFT_MORE_H
 #define SOFT_MORE_H
 
+#include <errno.h>
 #include <poll.h>
 
 #include "soft_pair.h"
@@ -83,6 +84,47 @@ static inline struct ibv_ah_attr more_address(const struct pair_card *card)
 		attr.grh.hop_limit = 64;
 	}
 	return attr;
+}
+
+/* A change of state, and the attributes that go with it. */
+struct more_step {
+	enum ibv_qp_state to;
+	int required, optional;
+};
+
+/*
+ * Take the steps, from RESET on; each is refused, and changes nothing, with
+ * one attribute less than is required or one more than is allowed.
+ */
+static inline void more_take_steps(struct pair_end *end,
+				   const struct more_step *steps, size_t n)
+{
+	const struct ibv_qp_attr attr = {
+		.cur_qp_state = IBV_QPS_RTR,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_4096,
+		.ah_attr = more_address(&end->card),
+		.alt_ah_attr = more_address(&end->card),
+	};
+	size_t i;
+	int bit;
+
+	for (i = 0; i < n; i++) {
+		const struct more_step *s = &steps[i];
+		enum ibv_qp_state from = pair_state(end);
+
+		for (bit = 1; bit <= IBV_QP_RATE_LIMIT; bit *= 2) {
+			if (bit & (IBV_QP_STATE | s->optional))
+				continue;
+			assert_int_equal(more_modify(end, s->to, attr,
+						     s->required ^ bit),
+					 EINVAL);
+			assert_int_equal(pair_state(end), from);
+		}
+		assert_int_equal(more_modify(end, s->to, attr, s->required),
+				 0);
+		assert_int_equal(pair_state(end), s->to);
+	}
 }
 
 /* Unreliable, connected. */

@@ -81,6 +81,31 @@ static void handles_are_of_a_domain_and_have_a_limit(void **state)
 	pair_end_close(&end);
 }
 
+static void a_datagram_queue_pair_has_its_own_way_to_its_states(void **state)
+{
+	static const struct more_step steps[] = {
+		{IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+		 0},
+		{IBV_QPS_INIT, 0,
+		 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+		{IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+		{IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+		{IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+		{IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+		{IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+		{IBV_QPS_ERR, 0, 0},
+		{IBV_QPS_RESET, 0, 0},
+	};
+	struct pair_args args = {0};
+	struct pair_end end;
+
+	(void)state;
+	pair_end_open(&end, &args);
+	more_change(&end, IBV_QPT_UD, NULL);
+	more_take_steps(&end, steps, base_countof(steps));
+	pair_end_close(&end);
+}
+
 /* Datagrams numbered from 0 on, the sender's own number before it. */
 static void send_all(struct pair_end *end, struct ibv_ah *ah, uint32_t qpn,
 		     uint32_t self, uint32_t n)
@@ -193,6 +218,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_send_to_one_and_one_is_killed),
 		cmocka_unit_test(what_is_no_address_is_refused),
+		cmocka_unit_test(
+			a_datagram_queue_pair_has_its_own_way_to_its_states),
 		cmocka_unit_test(handles_are_of_a_domain_and_have_a_limit),
 	};
 

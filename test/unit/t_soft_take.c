@@ -191,11 +191,45 @@ static void a_receive_that_goes_with_the_dead_comes_back(void **state)
 	print_message("%u of 5 were in the middle of a receive\n", n_lost);
 }
 
+/* The taker is another process: it has to tell the owner. */
+static void the_owner_is_told_when_others_run_it_low(void **state)
+{
+	struct owner r = {.args = {.rnr_retry = 7, .rnr_timer = 1}};
+	struct ibv_srq_attr attr = {.srq_limit = 3};
+	struct ibv_async_event event;
+	struct tally t = {0};
+	int socket;
+	pid_t pid;
+	uint64_t id;
+
+	(void)state;
+	pid = start_sender(&socket, &r.args, NULL, 2);
+	pair_end_open(&r.end, &r.args);
+	r.srq = more_srq(&r.end, N_RECVS, 16);
+	meet_sender(&r, &t.to[0], socket);
+	for (id = 0; id < 4; id++)
+		post_pieces(&r, id);
+	assert_int_equal(soft_modify_srq(r.srq, &attr, IBV_SRQ_LIMIT), 0);
+	assert_false(more_has_event(&r.end));
+	assert_int_equal(write(socket, "", 1), 1);
+	more_event(&r.end, &event);
+	assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	assert_ptr_equal(event.element.srq, r.srq);
+	r.end.verbs->ack_async_event(&event);
+	assert_int_equal(write(socket, "", 1), 1);
+	pair_reap(pid);
+	assert_int_equal(r.end.verbs->destroy_qp(t.to[0].qp), 0);
+	assert_int_equal(soft_destroy_srq(r.srq), 0);
+	pair_end_close(&r.end);
+	close(socket);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sender_that_is_killed_takes_nothing_with_it),
 		cmocka_unit_test(a_receive_that_goes_with_the_dead_comes_back),
+		cmocka_unit_test(the_owner_is_told_when_others_run_it_low),
 	};
 
 	alarm(100);

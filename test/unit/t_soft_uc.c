@@ -192,6 +192,34 @@ static void kinds_do_not_mix(void **state)
 	pair_close(&a, &b);
 }
 
+static void the_way_to_its_states_is_its_own(void **state)
+{
+	static const struct more_step steps[] = {
+		{IBV_QPS_INIT,
+		 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+		{IBV_QPS_RTR,
+		 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		 IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+		{IBV_QPS_RTS, IBV_QP_SQ_PSN,
+		 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH |
+			 IBV_QP_PATH_MIG_STATE},
+		{IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+		{IBV_QPS_RTS, 0,
+		 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH |
+			 IBV_QP_PATH_MIG_STATE},
+		{IBV_QPS_ERR, 0, 0},
+		{IBV_QPS_RESET, 0, 0},
+	};
+	struct pair_args args = {0};
+	struct pair_end end;
+
+	(void)state;
+	pair_end_open(&end, &args);
+	more_change(&end, IBV_QPT_UC, NULL);
+	more_take_steps(&end, steps, base_countof(steps));
+	pair_end_close(&end);
+}
+
 /* With the peer in another process, whose memory must first be fetched. */
 static void child_receives(struct pair_end *end, int socket)
 {
@@ -254,6 +282,7 @@ int main(void)
 		cmocka_unit_test(an_error_of_our_own_stops_sending_alone),
 		cmocka_unit_test(what_needs_an_answer_is_refused),
 		cmocka_unit_test(kinds_do_not_mix),
+		cmocka_unit_test(the_way_to_its_states_is_its_own),
 	};
 
 	alarm(60);
