@@ -92,6 +92,14 @@ static inline void net_unmap(struct net_conn *conn, const void *mapped)
 		conn->port->device->verbs->unmap(conn->qp, mapped);
 }
 
+/* A user's region, registered with a port. */
+struct net_mr {
+	uint64_t region;
+	struct net_port *port;
+	struct ibv_mr *mr;
+	struct net_mr *next;
+};
+
 /* mr.c */
 int net_mrs_init(struct net *net);
 void net_mrs_release(struct net *net);

@@ -13,8 +13,8 @@
  *
  * Where the device promises line order that WRITE is one 8-byte word behind the
  * payload, the message's number and the operation's signature, and the receiver
- * polls the word.  Elsewhere the payload's own WRITE carries both, shortened, as
- * immediate data, and completions are polled: one request a message.
+ * polls the word.  Elsewhere the payload's own WRITE carries both, shortened,
+ * as immediate data, and completions are polled: one request a message.
  *
  * This room must never know schedules, sockets or the public API.  A struct
  * net is used by one thread at a time.  Only net_block() waits for a peer.
@@ -93,8 +93,7 @@ struct net_lane {
 	uint64_t far_words, far_lines, far_slots, far_credit;
 	/* Receiving. */
 	uint32_t n_received;
-	uint32_t n_arrived; /* by completions, and their signatures */
-	uint32_t arrived[NET_LINE_SLOTS];
+	uint32_t n_arrived, arrived[NET_LINE_SLOTS]; /* by completions */
 	uint32_t n_credited;
 	const _Atomic uint64_t *words;
 	char *lines;
@@ -150,14 +149,6 @@ struct net_conn {
 	uint64_t bytes_sent;
 };
 
-/* A user's region, registered with a port. */
-struct net_mr {
-	uint64_t region;
-	struct net_port *port;
-	struct ibv_mr *mr;
-	struct net_mr *next;
-};
-
 struct net_args {
 	const struct base_env *env;
 	/* Providers, best first for peers of the own host: soft, then ibv. */
@@ -188,7 +179,7 @@ struct net {
 	int failed; /* the error that a completion brought, or 0 */
 	struct mem_watch watch;
 	void *mr_lock; /* pthread_mutex_t: a region may go at any time */
-	struct net_mr *mrs;
+	struct net_mr *mrs; /* users' regions */
 };
 
 /* What an operation is; both ends of a link compare. */
@@ -221,7 +212,7 @@ int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
 int net_conn_reach(struct net *net, int peer, int channel);
 
-/* The device and port of messages, for messages. */
+/* The device and port, for messages. */
 const char *net_text(const struct net *net);
 
 /*
@@ -331,9 +322,9 @@ static inline enum net_arrival net_look_completed(const struct net_lane *lane,
 
 	if (lane->n_arrived == n)
 		return NET_NONE;
-	return lane->arrived[n % NET_LINE_SLOTS] ==
-			       (signature & NET_IMM_SIGNATURE)
-		       ? NET_ARRIVED : NET_MISMATCH;
+	signature &= NET_IMM_SIGNATURE;
+	return lane->arrived[n % NET_LINE_SLOTS] == signature ? NET_ARRIVED
+							      : NET_MISMATCH;
 }
 
 static inline enum net_arrival net_look(const struct net_lane *lane,
@@ -360,9 +351,8 @@ static inline enum net_arrival net_arrived(const struct net_lane *lane,
 {
 	const struct net *net = lane->conn->net;
 
-	return net_look(lane,
-			lane->words +
-				lane->n_received % (uint32_t)net->n_slots,
+	return net_look(lane, lane->words + lane->n_received %
+						    (uint32_t)net->n_slots,
 			signature);
 }
 

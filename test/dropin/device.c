@@ -12,8 +12,11 @@ static const struct verbs_table *table;
 
 static void load(void)
 {
-	if (soft_table(&table))
+	if (soft_table(&table)) {
+		fprintf(stderr, "libibverbs over the soft device: %s\n",
+			base_error_text());
 		table = NULL;
+	}
 }
 
 const struct verbs_table *dropin_soft(void)

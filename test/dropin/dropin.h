@@ -49,7 +49,6 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *text,
 			size_t size);
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
-void ibv_register_driver(void);
 const char *ibv_get_sysfs_path(void);
 
 /* Without the flags that a device may ignore, and that for windows, of which

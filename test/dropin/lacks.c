@@ -112,7 +112,3 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	errno = EOPNOTSUPP;
 	return -1;
 }
-
-void ibv_register_driver(void)
-{
-}
