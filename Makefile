@@ -181,13 +181,12 @@ test:
 	$(setup) test
 	@$(tests) test
 
-<<<<<<< HEAD
 # rdma-core's tests on the soft device and on soft-RoCE, side by side.
 conformance:
 	$(setup) check
 	@$(MAKE) --no-print-directory dropin
 	test/dropin/conformance.sh $B
-=======
+
 check-rxe:
 	$(setup) check
 	@$(tests) rxe
@@ -201,7 +200,6 @@ bench-rxe:
 	$(setup) check
 	@$(MAKE) --no-print-directory $B/wreath
 	@bench/rxe/run.sh $B
->>>>>>> main
 
 bench-peers:
 	$(setup) peers
@@ -248,13 +246,8 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-<<<<<<< HEAD
 .PHONY: all unit loop examples dropin bins run check test conformance \
-	bench-peers install uninstall clean force
-=======
-.PHONY: all unit loop examples bins run check test check-rxe vm bench-peers \
-	bench-rxe install uninstall clean force
->>>>>>> main
+	check-rxe vm bench-rxe bench-peers install uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \

@@ -65,28 +65,28 @@ wanted_to_check() {
 	has mandoc || echo mandoc
 	has valgrind || echo valgrind
 	has gnuplot || echo gnuplot-nox
-<<<<<<< HEAD
-	has ibv_rc_pingpong || echo ibverbs-utils
+	wanted_of_machine
+	wanted_of_judges
+	wanted_of_peers
+}
+
+# Programs that were not written here, and take the soft device for another.
+wanted_of_judges() {
+	has ibv_devinfo || echo ibverbs-utils
 	has ib_write_bw || echo perftest
 	has ucx_perftest || echo ucx-utils
 	has_pyverbs || echo python3-pyverbs
 	has_header gloo/config.h || echo libgloo-dev
-=======
-	wanted_of_machine
->>>>>>> main
-	wanted_of_peers
 }
 
-# The virtual machine with soft-RoCE, and what judges us there.
+# The virtual machine with soft-RoCE; the judges are there, too.
 wanted_of_machine() {
 	[ "$(uname -m)" = x86_64 ] || return 0
 	has qemu-system-x86_64 || echo qemu-system-x86
 	has busybox && busybox --list | grep -q -x depmod ||
 		echo busybox-static
 	has rdma || echo iproute2
-	has ibv_devinfo || echo ibverbs-utils
 	[ -d /usr/lib/x86_64-linux-gnu/libibverbs ] || echo ibverbs-providers
-	has ib_write_bw || echo perftest
 	has rping || echo rdmacm-utils
 }
 
