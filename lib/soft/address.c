@@ -79,11 +79,15 @@ int soft_dial_now(const struct soft_address *address)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -1;
-	if (!connect(fd, (struct sockaddr *)&name, n) &&
-	    !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_n) &&
-	    cred.uid == geteuid())
+	err = connect(fd, (struct sockaddr *)&name, n) ||
+			      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred,
+					 &cred_n)
+		      ? errno
+		      : 0;
+	if (!err && cred.uid == geteuid())
 		return fd;
-	err = errno;
+	if (!err)
+		err = EACCES; /* another user's */
 	close(fd);
 	errno = err;
 	return -1;

@@ -29,6 +29,10 @@ int soft_query_device(struct ibv_context *context,
 	attr->max_qp = SOFT_N_QP;
 	attr->max_qp_wr = SOFT_MAX_WR;
 	attr->max_sge = SOFT_MAX_SGE;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
+				 IBV_DEVICE_PORT_ACTIVE_EVENT |
+				 IBV_DEVICE_SYS_IMAGE_GUID |
+				 IBV_DEVICE_RC_RNR_NAK_GEN;
 	attr->max_sge_rd = SOFT_MAX_SGE;
 	attr->max_cq = SOFT_N_CQ;
 	attr->max_cqe = SOFT_MAX_CQE;
