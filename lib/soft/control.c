@@ -291,7 +291,7 @@ static void *control(void *arg)
 			serve(c, &w);
 		}
 		if (atomic_load(&c->n_pending))
-			soft_run_all(c);
+			soft_run_all(c, true);
 	}
 	soft_watch_release(&w);
 	return NULL;

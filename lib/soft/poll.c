@@ -157,7 +157,7 @@ int soft_poll_cq(struct ibv_cq *ibcq, int max, struct ibv_wc *wc)
 		return -EIO;
 	if (base_unlikely(atomic_load_explicit(&c->n_pending,
 					       memory_order_relaxed)))
-		soft_run_all(c);
+		soft_run_all(c, false);
 	if (!may_have(cq, &must_scan))
 		return 0;
 	if (base_unlikely(is_overrun(c, cq)))

@@ -128,7 +128,7 @@ struct soft_qp {
 	bool in_rnr;
 	uint64_t blocked_ns, rnr_ns;
 	uint64_t moved; /* bytes of the head */
-	uint8_t bounce; /* enum soft_bounce */
+	_Atomic uint8_t bounce; /* enum soft_bounce */
 	uint32_t bounce_bytes, bounce_token;
 	unsigned char *bounced; /* SOFT_PAYLOAD, made when first used */
 
@@ -233,8 +233,11 @@ static inline uint32_t soft_after_take(struct soft_qp *qp)
 /* Do it.  No locks held; or only the context's. */
 void soft_after(struct soft_qp *qp, uint32_t after);
 void soft_after_locked(struct soft_qp *qp, uint32_t after);
-/* Try again everything that waits in @c.  No locks held. */
-void soft_run_all(struct soft_context *c);
+/*
+ * Try again everything that waits in @c; who polls leaves out what waits for
+ * our thread (@is_thread).  No locks held.
+ */
+void soft_run_all(struct soft_context *c, bool is_thread);
 
 /* ---- copy.c ---- */
 

@@ -71,7 +71,7 @@ int soft_query_port(struct ibv_context *context, uint8_t port,
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
 	attr->active_width = 2; /* 4X */
-	attr->active_speed = 64; /* NDR */
+	attr->active_speed = 64; /* HDR */
 	attr->phys_state = c->is_down ? 3 : 5; /* disabled, link up */
 	if (c->device->kind == SOFT_INFINIBAND) {
 		attr->link_layer = IBV_LINK_LAYER_INFINIBAND;

@@ -27,6 +27,11 @@
 int soft_table(const struct verbs_table **out);
 
 /*
+ * Behind each ibv_qp and ibv_cq there is room for the extended struct that
+ * begins with it, and 64 bytes more: zero when created, and the caller's.
+ */
+
+/*
  * Verbs beyond the table, with libibverbs' signatures and error habits: what
  * the library itself has no use for.  ibv_post_srq_recv() goes by
  * context->ops.
