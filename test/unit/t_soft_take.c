@@ -54,6 +54,8 @@ static pid_t start_sender(int *socket, const struct pair_args *args,
 	*socket = sockets[pid ? 0 : 1];
 	if (pid)
 		return pid;
+	/* An alarm is not inherited. */
+	alarm(60);
 	pair_end_open(&end, args);
 	if (fault)
 		assert_int_equal(soft_fault(end.context, fault), 0);
