@@ -102,6 +102,7 @@ int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc)
 	bool is_fatal;
 
 	end_text(conn, ends);
+	net_gid_check(conn);
 	event_text(net, conn->port, reported);
 	is_fatal = wc->status == IBV_WC_FATAL_ERR || conn->port->is_gone;
 	if (conn->n_done || conn->bytes_sent)

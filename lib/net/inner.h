@@ -189,6 +189,8 @@ void net_cm_conn_free(struct net_conn *conn);
 
 /* Read what @port's device has reported, and log what is worth it. */
 void net_port_events(struct net *net, struct net_port *port);
+/* A connection has failed, perhaps before the event came: is its GID there? */
+void net_gid_check(struct net_conn *conn);
 
 /* ---- conn.c ---- */
 

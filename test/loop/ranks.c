@@ -106,11 +106,11 @@ int ranks_clean(void **state)
 	return 0;
 }
 
-/*
- * RANKS_ENV="WREATH_HCA=rxe0 ..." is how all of this folder runs on another
- * device: what a test does not set itself is set for its ranks.  What is about
- * the soft device stays on it.
- */
+bool ranks_have_device(void)
+{
+	return getenv("RANKS_ENV") != NULL;
+}
+
 static void set_defaults(void)
 {
 	char *save = NULL;

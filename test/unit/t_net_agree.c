@@ -272,7 +272,7 @@ static void infiniband_and_ethernet_do_not_meet(void **state)
 		assert_int_equal(agree(i), WREATH_ENET);
 		contains(names[0]);
 		contains(names[1]);
-		contains("soft0:1 (InfiniBand fe80::");
+		contains("soft0:1 (InfiniBand LID ");
 		contains("soft0:1 (Ethernet fe80::");
 		contains("one is on InfiniBand only");
 		contains("WREATH_HCA");

@@ -29,7 +29,8 @@ attempt() {
 await_gid() {
 	local i
 	for ((i = 0; i < 50; i++)); do
-		grep -qs "$1" /sys/class/infiniband/rxe0/ports/1/gids/* && return
+		! grep -qs "$1" /sys/class/infiniband/rxe0/ports/1/gids/* ||
+			return
 		sleep 0.1
 	done
 }
@@ -92,7 +93,8 @@ judge() {
 	local name=$1 what=$2 word
 	shift 2
 	for word in "$@"; do
-		said "${word%%:*}" "$name" | grep -qE -- "${word#*:}" && continue
+		! said "${word%%:*}" "$name" | grep -qE -- "${word#*:}" ||
+			continue
 		echo "FAIL ways/$name: $what (machine ${word%%:*} does not" \
 			"say '${word#*:}')"
 		for number in 1 2; do
