@@ -175,6 +175,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_difference_in_settings_is_named,
 					  ranks_clean),
 		cmocka_unit_test_teardown(another_way_of_connecting_is_named,
+					  ranks_clean),
 		cmocka_unit_test_teardown(a_device_that_is_not_there_is_named,
 					  ranks_clean),
 		cmocka_unit_test_teardown(
