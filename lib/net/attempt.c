@@ -175,9 +175,10 @@ static void adjust(struct net_conn *conn, struct ibv_qp_attr *attr, int mask)
 		attr->path_mtu = (enum ibv_mtu)mtu;
 	if (env->is_set[BASE_ENV_SL])
 		attr->ah_attr.sl = (uint8_t)env->value[BASE_ENV_SL];
-	/* For messages: whom the fabric names. */
-	if (mask & IBV_QP_AV)
+	if (mask & IBV_QP_AV) {
+		conn->cm->ah = attr->ah_attr;
 		conn->other.lid = attr->ah_attr.dlid;
+	}
 }
 
 static int make_ready(struct net_conn *conn)
