@@ -41,6 +41,7 @@ struct exec_plan {
 	const struct sched *sched;
 	struct exec_guard guard;
 	uint32_t n_spins; /* of guard's range, as learnt */
+	uint64_t switched_ns; /* a yield that took longer ran somebody else */
 	struct exec_lane *lanes;
 	uint32_t n_lanes;
 	struct exec_step *steps;
@@ -102,6 +103,7 @@ static inline void exec_wait_reset(struct exec_wait *wait)
 }
 
 int exec_wait(struct exec_plan *plan, struct exec_wait *wait);
+uint64_t exec_switched_ns(void);
 /* The peer behind @lane sent a message of another operation. */
 int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane);
 

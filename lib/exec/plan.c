@@ -168,6 +168,7 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 	plan->sched = sched;
 	plan->guard = *guard;
 	plan->n_spins = (uint32_t)guard->n_spins_max;
+	plan->switched_ns = exec_switched_ns();
 	plan->n_lanes = sched->n_lanes;
 	err = allocate(plan);
 	if (err) {

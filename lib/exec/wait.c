@@ -14,8 +14,13 @@
 #define EXEC_LOOK_NS (1 * MS)
 /* ... and what its peers are doing: rarely, since it disturbs them. */
 #define EXEC_ASK_NS (100 * MS)
-/* A yield that took longer ran somebody else. */
+/*
+ * A yield that took longer ran somebody else: 2 us, or as many readings of the
+ * clock where those alone take microseconds (a clock behind a system call, in
+ * a virtual machine).
+ */
 #define EXEC_SWITCHED_NS 2000
+#define EXEC_SWITCHED_READINGS 10
 #define EXEC_ASK_TIMEOUT_MS 50
 /* With a wrong message at hand only the answer can tell what is wrong. */
 #define EXEC_MISMATCH_TIMEOUT_MS 1000
@@ -180,6 +185,22 @@ static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
 	return err;
 }
 
+uint64_t exec_switched_ns(void)
+{
+	uint64_t least = UINT64_MAX;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		uint64_t start = base_now_ns();
+		uint64_t took = base_now_ns() - start;
+
+		if (took < least)
+			least = took;
+	}
+	least *= EXEC_SWITCHED_READINGS;
+	return least > EXEC_SWITCHED_NS ? least : EXEC_SWITCHED_NS;
+}
+
 /*
  * The first yield of a wait, which tells whether the core is shared: with
  * nobody to run it returns in half a microsecond, else it takes several
@@ -191,7 +212,7 @@ static void yield_and_learn(struct exec_plan *plan)
 	uint64_t start = base_now_ns();
 
 	sched_yield();
-	if (base_now_ns() - start > EXEC_SWITCHED_NS) {
+	if (base_now_ns() - start > plan->switched_ns) {
 		plan->n_spins /= 2;
 		if (plan->n_spins < (uint32_t)plan->guard.n_spins_min)
 			plan->n_spins = (uint32_t)plan->guard.n_spins_min;
@@ -213,7 +234,9 @@ int exec_wait(struct exec_plan *plan, struct exec_wait *wait)
 			return err;
 	}
 	if (wait->n_spins++ < plan->n_spins) {
-		base_pause();
+		/* Polling a queue is pause enough. */
+		if (!plan->net->polls_completions)
+			base_pause();
 		return 0;
 	}
 	if (!wait->has_yielded &&
