@@ -131,6 +131,10 @@ $B/test/unit/%: $B/test/unit/%.o $(unit_help) $B/lib.a
 $B/test/loop/%: $B/test/loop/%.o $(loop_help) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
 
+# Programs that run in virtual machines only.
+$B/test/vm/%: $B/test/vm/%.o $B/test/loop/model.o $B/lib.a
+	$(Q)$(CC) $(ldflags) $^ $(ldlibs) -o $@
+
 # Examples see what a customer sees: the header and the library.
 $B/examples/%: $B/examples/%.o $B/$(soname) $B/libwreath.so
 	$(Q)$(if $(wildcard examples/$*.cc),$(CXX),$(CC)) $(ldflags) $< \
