@@ -123,8 +123,38 @@ static int meet(struct wreath_comm *comm)
 	return compare_infos(comm);
 }
 
+/* ---- what net asks of boot ---- */
+
+static int send_note(void *arg, int peer, const void *note, size_t bytes)
+{
+	struct wreath_comm *comm = arg;
+
+	return boot_note_send(comm->boot, peer, note, bytes);
+}
+
+static bool take_note(void *arg, int *peer, void *note, size_t size,
+		      size_t *bytes)
+{
+	struct wreath_comm *comm = arg;
+
+	return boot_note_take(comm->boot, peer, note, size, bytes);
+}
+
+/* Peers may need this rank to mend a connection while it waits for others. */
+static int while_waiting(void *arg)
+{
+	struct wreath_comm *comm = arg;
+
+	return comm->net ? net_poll(comm->net) : 0;
+}
+
 static int open_net(struct wreath_comm *comm)
 {
+	const struct net_notes notes = {
+		.send = send_note,
+		.take = take_note,
+		.arg = comm,
+	};
 	struct net_args args = {
 		.env = &comm->env,
 		.all_local = comm->all_local,
@@ -132,6 +162,7 @@ static int open_net(struct wreath_comm *comm)
 		.rank = comm->rank,
 		.n_ranks = comm->n_ranks,
 		.names = comm->names,
+		.notes = &notes,
 	};
 	int err = soft_table(&args.soft);
 
@@ -166,6 +197,8 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 		.n_ranks = comm->n_ranks,
 		.join_timeout_ms = comm->env.value[BASE_ENV_JOIN_TIMEOUT],
 		.timeout_ms = comm->env.value[BASE_ENV_TIMEOUT],
+		.while_waiting = while_waiting,
+		.while_waiting_arg = comm,
 	};
 	char text[2048];
 	int err = boot_open(&args, &comm->boot);

@@ -170,8 +170,10 @@ static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
 		err = net_poll(plan->net);
 	if (err)
 		return err;
-	if (waited > (uint64_t)plan->guard.timeout_ms * MS)
-		return timed_out(plan, waited);
+	if (waited > (uint64_t)plan->guard.timeout_ms * MS) {
+		err = net_overdue(plan->net);
+		return err ? err : timed_out(plan, waited);
+	}
 	if (now - wait->ask_ns > EXEC_ASK_NS) {
 		wait->ask_ns = now;
 		err = ask_peers(plan, wait);

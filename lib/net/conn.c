@@ -19,6 +19,8 @@ int net_open(const struct net_args *args, struct net **out)
 	net->n_ranks = args->n_ranks;
 	net->names = args->names;
 	net->env = env;
+	if (args->notes)
+		net->notes = *args->notes;
 	net->board_fd = -1;
 	net->n_channels = (int)env->value[BASE_ENV_CHANNELS];
 	net->n_slots = (int)env->value[BASE_ENV_SLOTS];
@@ -73,7 +75,7 @@ int net_box_new(struct net_port *port, size_t bytes, int access,
 			    mr);
 }
 
-static int qp_new(struct net_conn *conn)
+int net_qp_new(struct net_conn *conn)
 {
 	struct net_port *port = conn->port;
 	struct ibv_qp_init_attr init = {
@@ -175,6 +177,7 @@ static void conn_free(struct net_conn *conn)
 	verbs_mr_free(device, conn->mailbox_mr);
 	mem_shared_free(conn->stage, conn->stage_bytes, conn->stage_fd);
 	mem_shared_free(conn->mailbox, conn->mailbox_bytes, conn->mailbox_fd);
+	base_free(conn->mend);
 	base_free(conn);
 }
 
@@ -198,7 +201,7 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 		      &conn->mailbox, &conn->mailbox_fd, &conn->mailbox_mr);
 	if (!err)
-		err = qp_new(conn);
+		err = net_qp_new(conn);
 	if (err) {
 		conn_free(conn);
 		return err;

@@ -65,6 +65,45 @@ static inline uint64_t net_wr_id(const struct net_conn *conn, uint64_t kind)
 	return kind | at << 32;
 }
 
+/* A user's region, registered with a port. */
+struct net_mr {
+	uint64_t region;
+	struct net_port *port;
+	struct ibv_mr *mr;
+	struct net_mr *next;
+};
+
+/* A message as it was sent, by its number; its payload is in the stage. */
+struct net_sent {
+	uint64_t address, word;
+	uint32_t rkey, bytes;
+	bool is_lines;
+};
+
+/* What two ends of a broken connection tell each other. */
+struct net_note {
+	uint32_t magic, kind, channel, epoch, qpn, psn;
+	uint32_t arrived[NET_LANES]; /* messages that need not come again */
+};
+
+enum net_mend_state {
+	NET_SOUND,
+	NET_DRAINING,  /* what had arrived is being counted */
+	NET_OFFERED,   /* the peer knows of the next queue pair */
+	NET_CONNECTED, /* that is ready to receive */
+};
+
+struct net_mend {
+	enum net_mend_state state;
+	uint32_t epoch; /* how many times it broke */
+	bool has_offer, peer_is_ready;
+	struct net_note offer; /* of the peer */
+	struct ibv_wc cause;
+	uint64_t since_ns, until_ns, next_ns;
+	struct net_sent sent[NET_LANES][NET_LINE_SLOTS];
+	struct net_grant grants[NET_PLACES];
+};
+
 /* ports.c */
 int net_ports_open(struct net *net, const struct net_args *args);
 void net_ports_close(struct net *net);
@@ -87,6 +126,19 @@ static inline void net_unmap(struct net_conn *conn, const void *mapped)
 		conn->port->device->verbs->unmap(conn->qp, mapped);
 }
 
+int net_qp_new(struct net_conn *conn);
+
+/* ready.c: move the queue pair on to where it sends, by conn->other. */
+int net_qp_ready(struct net_conn *conn);
+
+/* mend.c */
+/* Keep what is needed to mend @conn; before its first message. */
+int net_mend_prepare(struct net_conn *conn);
+/* A completion of @conn failed: begin to mend it, or fail. */
+int net_mend_broken(struct net_conn *conn, const struct ibv_wc *wc);
+/* Go on wherever it is possible. */
+int net_mend(struct net *net);
+
 /* mr.c */
 int net_mrs_init(struct net *net);
 void net_mrs_release(struct net *net);
@@ -99,6 +151,12 @@ int net_post(struct net_conn *conn, struct ibv_send_wr *wr);
 int net_recv_post(struct net_conn *conn);
 /* Ask the peer to end our sleep with its next message. */
 int net_wake_ask(struct net_conn *conn);
+/* For a connection that was mended: the same once more. */
+int net_send_again(struct net_lane *lane, uint32_t number);
+int net_credit_again(struct net_lane *lane);
+
+/* place.c */
+int net_places_grant_again(struct net_conn *conn);
 
 /* errors.c */
 int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc);

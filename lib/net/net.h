@@ -26,6 +26,7 @@
 
 #include "base/base.h"
 #include "mem/mem.h"
+#include "net/notes.h"
 #include "verbs/verbs.h"
 
 #define NET_LANES 3	  /* lanes of a connection */
@@ -127,6 +128,7 @@ struct net_conn {
 	uint32_t rkey; /* of the peer's mailbox */
 	uint32_t lkey_stage;
 	bool ready;
+	bool is_mending; /* broken: what is sent now, is sent when mended */
 	bool is_reading; /* a READ of net_sign_read() is under way */
 	uint32_t n_posted, n_done; /* send requests, and those reclaimed */
 	uint32_t max_inline;
@@ -140,6 +142,8 @@ struct net_conn {
 	const char *input_map;
 	struct net_lane lanes[NET_LANES];
 	/* Cold. */
+	struct net_mend *mend; /* NULL: cannot be mended */
+	uint32_t n_recvs;      /* posted */
 	char *mailbox, *stage, *mailbox_map; /* _map: the peer's */
 	int mailbox_fd, stage_fd;
 	size_t mailbox_bytes, stage_bytes;
@@ -147,14 +151,6 @@ struct net_conn {
 	struct net_record local, other;
 	union ibv_gid gid, other_gid; /* in use */
 	uint64_t bytes_sent;
-};
-
-/* A user's region, registered with a port. */
-struct net_mr {
-	uint64_t region;
-	struct net_port *port;
-	struct ibv_mr *mr;
-	struct net_mr *next;
 };
 
 struct net_args {
@@ -166,6 +162,7 @@ struct net_args {
 	int rank, n_ranks;
 	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
 	char (*names)[128];
+	const struct net_notes *notes; /* NULL: nothing broken is mended */
 };
 
 struct net {
@@ -180,6 +177,8 @@ struct net {
 	int n_active;
 	char (*names)[128];
 	const struct base_env *env;
+	struct net_notes notes;
+	int n_mending;
 	/* Signatures of our last operations, for peers to READ. */
 	struct net_entry *board; /* [NET_SIGNS] */
 	int board_fd;
@@ -224,10 +223,13 @@ int net_conn_reach(struct net *net, int peer, int channel);
 const char *net_text(const struct net *net);
 
 /*
- * Reclaim sends, count arrivals, and find failures.  0 or the error that
- * broke the net, with its text set.
+ * Reclaim sends, count arrivals, mend what is broken, and find failures.  0 or
+ * the error that broke the net, with its text set.
  */
 int net_poll(struct net *net);
+
+/* A deadline has passed: 0, or the error of what is broken and not mended. */
+int net_overdue(struct net *net);
 
 /*
  * Sleep until something arrives from any connection, or for @timeout_ms;

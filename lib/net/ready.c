@@ -53,7 +53,7 @@ static uint8_t timeout_exponent(int64_t ms)
 	return t;
 }
 
-static int to_ready(struct net_conn *conn)
+int net_qp_ready(struct net_conn *conn)
 {
 	const struct base_env *env = conn->net->env;
 	struct verbs_device *device = conn->port->device;
@@ -165,11 +165,14 @@ int net_conn_ready(struct net *net, int peer, int channel,
 	conn->rkey = record->rkey;
 	err = check_record(conn);
 	if (!err)
-		err = to_ready(conn);
+		err = net_qp_ready(conn);
 	if (err)
 		return err;
 	lay_out_far(conn);
-	return 0;
+	/* A soft device breaks only where it is told to, or with the peer. */
+	if (net->notes.send && !conn->port->line_order && !conn->port->is_soft)
+		err = net_mend_prepare(conn);
+	return err;
 }
 
 int net_conn_reach(struct net *net, int peer, int channel)

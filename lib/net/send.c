@@ -17,6 +17,24 @@ static int make_room(struct net_conn *conn)
 	return 0;
 }
 
+static int refused_post(struct net_conn *conn, int refused)
+{
+	int err;
+
+	conn->n_posted--;
+	/* A queue pair in error takes no requests: its completion says why. */
+	err = net_poll(conn->net);
+	if (err || conn->is_mending)
+		return err;
+	/* Providers return errno; a few return -1 and set it. */
+	conn->net->failed = base_error(
+		WREATH_ENET, "%s cannot post to %s over %s, QP 0x%x: %s",
+		conn->net->names[conn->net->rank],
+		conn->net->names[conn->peer], conn->port->text,
+		conn->qp->qp_num, strerror(refused > 0 ? refused : errno));
+	return conn->net->failed;
+}
+
 int net_post(struct net_conn *conn, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
@@ -29,25 +47,15 @@ int net_post(struct net_conn *conn, struct ibv_send_wr *wr)
 		if (err)
 			return err;
 	}
+	/* What was noted is sent by the queue pair to come. */
+	if (base_unlikely(conn->is_mending))
+		return 0;
 	conn->n_posted++;
 	wr->wr_id = net_wr_id(conn, 0) | conn->n_posted;
 	if (conn->n_posted % NET_SIGNAL_EVERY == 0)
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	refused = ibv_post_send(conn->qp, wr, &bad);
-	if (base_likely(!refused))
-		return 0;
-	/* A queue pair in error takes no requests: its completion says why. */
-	conn->n_posted--;
-	err = net_poll(conn->net);
-	if (err)
-		return err;
-	/* Providers return errno; a few return -1 and set it. */
-	conn->net->failed = base_error(
-		WREATH_ENET, "%s cannot post to %s over %s, QP 0x%x: %s",
-		conn->net->names[conn->net->rank],
-		conn->net->names[conn->peer], conn->port->text,
-		conn->qp->qp_num, strerror(refused > 0 ? refused : errno));
-	return conn->net->failed;
+	return base_likely(!refused) ? 0 : refused_post(conn, refused);
 }
 
 int net_recv_post(struct net_conn *conn)
@@ -55,8 +63,10 @@ int net_recv_post(struct net_conn *conn)
 	struct ibv_recv_wr wr = {.wr_id = net_wr_id(conn, NET_WR_RECV)};
 	struct ibv_recv_wr *bad;
 
-	if (!ibv_post_recv(conn->qp, &wr, &bad))
+	if (!ibv_post_recv(conn->qp, &wr, &bad)) {
+		conn->n_recvs++;
 		return 0;
+	}
 	return base_error(WREATH_ENET,
 			  "cannot post a receive for %s over %s, QP 0x%x",
 			  conn->net->names[conn->peer], conn->port->text,
@@ -64,10 +74,11 @@ int net_recv_post(struct net_conn *conn)
 }
 
 /*
- * The WRITE that makes a message visible: to the peer's memory where it polls
- * that, with immediate data where it polls completions or sleeps.
+ * The WRITE that makes message @number visible: to the peer's memory where it
+ * polls that, with immediate data where it polls completions or sleeps.
  */
-static int post_visible(struct net_lane *lane, struct ibv_send_wr *wr)
+static int post_visible(struct net_lane *lane, uint32_t number,
+			struct ibv_send_wr *wr)
 {
 	struct net_conn *conn = lane->conn;
 
@@ -76,7 +87,7 @@ static int post_visible(struct net_lane *lane, struct ibv_send_wr *wr)
 	if (base_unlikely(!conn->port->line_order)) {
 		wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 		wr->imm_data = htonl((uint32_t)lane->index << 24 |
-				     ((lane->n_sent + 1) & 0xffffff));
+				     (number & 0xffffff));
 	} else if (base_unlikely(atomic_load_explicit(conn->wake,
 						      memory_order_relaxed))) {
 		/* Stale is fine: a sleeper wakes by itself in a moment. */
@@ -87,33 +98,39 @@ static int post_visible(struct net_lane *lane, struct ibv_send_wr *wr)
 	return net_post(conn, wr);
 }
 
-static int send_word(struct net_lane *lane, uint32_t signature)
+static int post_word(struct net_lane *lane, uint32_t number, uint64_t word)
 {
-	struct net_conn *conn = lane->conn;
-	uint64_t word = net_word(lane->n_sent + 1, signature);
-	uint32_t slot = lane->n_sent % (uint32_t)conn->net->n_slots;
+	uint32_t slot = (number - 1) % (uint32_t)lane->conn->net->n_slots;
 	struct ibv_sge sge = {.addr = (uintptr_t)&word, .length = 8};
 	struct ibv_send_wr wr;
-	int err;
 
 	wr.next = NULL;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
 	wr.send_flags = IBV_SEND_INLINE;
 	wr.wr.rdma.remote_addr = lane->far_words + slot * sizeof(word);
-	err = post_visible(lane, &wr);
+	return post_visible(lane, number, &wr);
+}
+
+static int send_word(struct net_lane *lane, uint32_t signature)
+{
+	uint64_t word = net_word(lane->n_sent + 1, signature);
+	int err = post_word(lane, lane->n_sent + 1, word);
+
 	if (base_likely(!err))
 		lane->n_sent++;
 	return err;
 }
 
-/* WRITE our copy of the next slot to @address. */
-static int send_stage(struct net_lane *lane, uint64_t address, uint32_t rkey,
-		      size_t bytes)
+/* WRITE our copy of message @number's slot to @address. */
+static int post_stage(struct net_lane *lane, uint32_t number, uint64_t address,
+		      uint32_t rkey, uint32_t bytes)
 {
+	const struct net *net = lane->conn->net;
+	uint32_t slot = (number - 1) % (uint32_t)net->n_slots;
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)net_slot(lane),
-		.length = (uint32_t)bytes,
+		.addr = (uintptr_t)lane->stage + slot * net->slot_bytes,
+		.length = bytes,
 		.lkey = lane->conn->lkey_stage,
 	};
 	struct ibv_send_wr wr = {
@@ -129,6 +146,33 @@ static int send_stage(struct net_lane *lane, uint64_t address, uint32_t rkey,
 	return net_post(lane->conn, &wr);
 }
 
+/* Note the message about to be sent, should it have to be sent again. */
+static struct net_sent *note(struct net_lane *lane, uint32_t signature)
+{
+	struct net_mend *mend = lane->conn->mend;
+	struct net_sent *sent =
+		&mend->sent[lane->index][lane->n_sent % NET_LINE_SLOTS];
+
+	sent->word = net_word(lane->n_sent + 1, signature);
+	sent->bytes = 0;
+	sent->is_lines = false;
+	return sent;
+}
+
+static int send_stage(struct net_lane *lane, uint64_t address, uint32_t rkey,
+		      size_t bytes, uint32_t signature)
+{
+	if (lane->conn->mend) {
+		struct net_sent *sent = note(lane, signature);
+
+		sent->address = address;
+		sent->rkey = rkey;
+		sent->bytes = (uint32_t)bytes;
+	}
+	return post_stage(lane, lane->n_sent + 1, address, rkey,
+			  (uint32_t)bytes);
+}
+
 int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
 {
 	struct net_conn *conn = lane->conn;
@@ -137,7 +181,7 @@ int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
 	if (base_unlikely(!lane->map_slots)) {
 		uint32_t slot = lane->n_sent % (uint32_t)conn->net->n_slots;
 		uint64_t to = lane->far_slots + slot * conn->net->slot_bytes;
-		int err = send_stage(lane, to, conn->rkey, bytes);
+		int err = send_stage(lane, to, conn->rkey, bytes, signature);
 
 		if (err)
 			return err;
@@ -147,6 +191,8 @@ int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
 
 int net_send_nothing(struct net_lane *lane, uint32_t signature)
 {
+	if (base_unlikely(lane->conn->mend))
+		note(lane, signature);
 	return send_word(lane, signature);
 }
 
@@ -168,7 +214,8 @@ int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
 				  conn->port->text);
 	if (!conn->output_map) {
 		int err = send_stage(lane, conn->place.output + offset,
-				     conn->place.output_rkey, bytes);
+				     conn->place.output_rkey, bytes,
+				     signature);
 
 		if (err)
 			return err;
@@ -176,35 +223,67 @@ int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
 	return send_word(lane, signature);
 }
 
+/* WRITE @bytes of lines as message @number, from our copy of them if need be. */
+static int post_lines(struct net_lane *lane, uint32_t number,
+		      const void *lines, uint32_t bytes)
+{
+	struct net_conn *conn = lane->conn;
+	uint32_t slot = (number - 1) % NET_LINE_SLOTS;
+	struct ibv_sge sge = {.addr = (uintptr_t)lines, .length = bytes,
+			      .lkey = conn->lkey_stage};
+	struct ibv_send_wr wr;
+
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.send_flags = bytes > conn->max_inline ? 0 : IBV_SEND_INLINE;
+	wr.wr.rdma.remote_addr =
+		lane->far_lines + slot * (NET_LINES_MAX * BASE_LINE);
+	return post_visible(lane, number, &wr);
+}
+
 int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines)
 {
 	struct net_conn *conn = lane->conn;
 	uint32_t slot = lane->n_sent % NET_LINE_SLOTS;
 	uint32_t bytes = (uint32_t)n_lines * BASE_LINE;
-	struct ibv_sge sge = {.addr = (uintptr_t)lines, .length = bytes};
-	struct ibv_send_wr wr;
 	int err;
 
-	wr.next = NULL;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	wr.send_flags = IBV_SEND_INLINE;
-	wr.wr.rdma.remote_addr =
-		lane->far_lines + slot * (NET_LINES_MAX * BASE_LINE);
-	if (base_unlikely(bytes > conn->max_inline)) {
+	if (base_unlikely(bytes > conn->max_inline || conn->mend)) {
 		char *stage = lane->stage_lines +
 			      slot * (NET_LINES_MAX * BASE_LINE);
 
 		memcpy(stage, lines, bytes);
-		sge.addr = (uintptr_t)stage;
-		sge.lkey = conn->lkey_stage;
-		wr.send_flags = 0;
+		lines = stage;
+	}
+	if (base_unlikely(conn->mend)) {
+		struct net_sent *sent = note(lane, 0);
+
+		sent->bytes = bytes;
+		sent->is_lines = true;
 	}
 	conn->bytes_sent += bytes;
-	err = post_visible(lane, &wr);
+	err = post_lines(lane, lane->n_sent + 1, lines, bytes);
 	if (base_likely(!err))
 		lane->n_sent++;
 	return err;
+}
+
+int net_send_again(struct net_lane *lane, uint32_t number)
+{
+	const struct net_sent *sent =
+		&lane->conn->mend->sent[lane->index]
+				       [(number - 1) % NET_LINE_SLOTS];
+	int err;
+
+	if (sent->is_lines)
+		return post_lines(lane, number,
+				  lane->stage_lines +
+					  (number - 1) % NET_LINE_SLOTS *
+						  (NET_LINES_MAX * BASE_LINE),
+				  sent->bytes);
+	err = post_stage(lane, number, sent->address, sent->rkey, sent->bytes);
+	return err ? err : post_word(lane, number, sent->word);
 }
 
 static int write_word(struct net_conn *conn, uint64_t word, uint64_t address)
@@ -225,150 +304,15 @@ static int write_word(struct net_conn *conn, uint64_t word, uint64_t address)
 int net_credit(struct net_lane *lane)
 {
 	lane->n_credited = lane->n_received;
-	return write_word(lane->conn, lane->n_received, lane->far_credit);
+	return net_credit_again(lane);
+}
+
+int net_credit_again(struct net_lane *lane)
+{
+	return write_word(lane->conn, lane->n_credited, lane->far_credit);
 }
 
 int net_wake_ask(struct net_conn *conn)
 {
 	return write_word(conn, 1, conn->far_wake);
-}
-
-/*
- * Mixed into the word of a grant: a device without line order may land the
- * grant's words in any order, and a torn one must not be believed.
- */
-static uint32_t place_check(const struct net_place *place)
-{
-	uint64_t mixed = place->output * 0x9e3779b97f4a7c15u ^ place->bytes;
-
-	mixed = (mixed ^ mixed >> 29 ^ place->output_rkey) *
-		0xbf58476d1ce4e5b9u;
-	mixed = (mixed ^ mixed >> 31 ^ place->input) * 0x94d049bb133111ebu;
-	mixed = (mixed ^ mixed >> 30 ^ place->input_rkey) *
-		0xbf58476d1ce4e5b9u;
-	return (uint32_t)(mixed >> 32) ^ place->kinds;
-}
-
-static int fill_place(struct net_conn *conn, void *output, const void *input,
-		      size_t bytes, struct net_place *place)
-{
-	struct mem_region region;
-	int err;
-
-	place->bytes = bytes;
-	/*
-	 * Where slots are stored to directly, private memory is better served
-	 * by them: a peer could reach it only through the kernel, which is no
-	 * faster at any size.
-	 */
-	if (mem_find(output, bytes, &region) &&
-	    (region.fd >= 0 || !conn->lanes[0].map_slots)) {
-		err = net_mr_key(conn->net, conn->port, &region,
-				 &place->output_rkey);
-		if (err)
-			return err;
-		place->output = (uintptr_t)output;
-		place->kinds |= NET_PLACE_OUTPUT;
-	}
-	/* Only what peers are sure to be able to map: shared memory. */
-	if (input && mem_find(input, bytes, &region) && region.fd >= 0) {
-		err = net_mr_key(conn->net, conn->port, &region,
-				 &place->input_rkey);
-		if (err)
-			return err;
-		place->input = (uintptr_t)input;
-		place->kinds |= NET_PLACE_INPUT;
-	}
-	return 0;
-}
-
-int net_place_grant(struct net_conn *conn, void *output, const void *input,
-		    size_t bytes, uint32_t signature)
-{
-	struct net_grant grant = {.word = 0};
-	struct ibv_sge sge = {.addr = (uintptr_t)&grant,
-			      .length = sizeof(grant)};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_INLINE,
-	};
-	uint32_t at = conn->n_places_sent % NET_PLACES;
-	int err = fill_place(conn, output, input, bytes, &grant.place);
-
-	if (err)
-		return err;
-	conn->granted = grant.place.kinds;
-	grant.word = net_word(++conn->n_places_sent,
-			      signature ^ place_check(&grant.place));
-	wr.wr.rdma.remote_addr = conn->far_places + at * sizeof(grant);
-	wr.wr.rdma.rkey = conn->rkey;
-	if (sizeof(grant) > conn->max_inline)
-		return base_error(WREATH_EUNSUP,
-				  "%s takes %u bytes inline; wreath needs %zu",
-				  conn->port->text, conn->max_inline,
-				  sizeof(grant));
-	return net_post(conn, &wr);
-}
-
-static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
-		       uint64_t bytes)
-{
-	/* As with the slots: where completions are polled, all is WRITEs. */
-	if (!conn->port->device->verbs->map || !conn->port->line_order)
-		return NULL;
-	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
-}
-
-static void map_places(struct net_conn *conn, const struct net_place *place)
-{
-	net_unmap(conn, conn->output_map);
-	net_unmap(conn, conn->input_map);
-	conn->place = *place;
-	conn->output_map = NULL;
-	conn->input_map = NULL;
-	if (place->kinds & NET_PLACE_OUTPUT)
-		conn->output_map = map_place(conn, place->output_rkey,
-					     place->output, place->bytes);
-	if (place->kinds & NET_PLACE_INPUT)
-		conn->input_map = map_place(conn, place->input_rkey,
-					    place->input, place->bytes);
-}
-
-/* Word by word: the grant may be landing, and place_check() decides. */
-static struct net_place load_place(const struct net_grant *grant)
-{
-	const _Atomic uint64_t *from = (const void *)&grant->place;
-	uint64_t words[sizeof(struct net_place) / 8] = {0};
-	struct net_place place;
-	size_t i;
-
-	for (i = 0; i < base_countof(words); i++)
-		words[i] = atomic_load_explicit(&from[i],
-						memory_order_relaxed);
-	memcpy(&place, words, sizeof(place));
-	return place;
-}
-
-bool net_place_take(struct net_conn *conn, uint32_t signature)
-{
-	const struct net_grant *grant =
-		(const void *)(conn->places + conn->n_places_taken %
-						      NET_PLACES *
-						      sizeof(*grant));
-	/* Pairs with the peer's WRITE of the grant, whose word comes last
-	 * where the device keeps line order; place_check() tells elsewhere. */
-	uint64_t word = atomic_load_explicit(
-		(const _Atomic uint64_t *)&grant->word, memory_order_acquire);
-	struct net_place place = load_place(grant);
-
-	if (word != net_word(conn->n_places_taken + 1,
-			     signature ^ place_check(&place)))
-		return false;
-	conn->n_places_taken++;
-	/* The same place as last time keeps its mapping: keys are unique. */
-	if (memcmp(&place, &conn->place, sizeof(place)))
-		map_places(conn, &place);
-	return true;
 }

@@ -83,6 +83,8 @@ int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
 	struct ibv_send_wr *bad;
 	int err;
 
+	if (conn->is_mending)
+		return WREATH_EAGAIN;
 	/* One that we gave up may still land: it is of another operation. */
 	err = await_read(conn, end_ns);
 	if (err)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A way to the other ranks that does not lead over queue pairs, for the time
+ * in which one is broken.  Part of net's door.
+ */
+#ifndef NET_NOTES_H
+#define NET_NOTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct net_notes {
+	/* Send a note.  Does not block; 0 or an error. */
+	int (*send)(void *arg, int peer, const void *note, size_t bytes);
+	/* The next note from anybody, cut to @size; false: there is none. */
+	bool (*take)(void *arg, int *peer, void *note, size_t size,
+		     size_t *bytes);
+	void *arg;
+};
+
+#endif
