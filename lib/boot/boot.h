@@ -168,6 +168,19 @@ int boot_recv(struct boot *boot, int peer, void *record, size_t bytes);
 int boot_note_send(struct boot *boot, int peer, const void *note, size_t bytes);
 
 /*
+ * Ask another rank; its boot's thread answers by a note, whatever the rank
+ * itself is doing: @answer puts it into @reply, of BOOT_ANSWER_MAX bytes, and
+ * returns its length, or 0 for no answer.  It may not block or call boot, and
+ * the ask comes from the network.  After boot_answer_by(boot, NULL, NULL) it
+ * runs no more.
+ */
+#define BOOT_ANSWER_MAX 256
+typedef size_t boot_answer_fn(void *arg, const void *ask, size_t bytes,
+			      void *reply);
+void boot_answer_by(struct boot *boot, boot_answer_fn *answer, void *arg);
+int boot_ask(struct boot *boot, int peer, const void *ask, size_t bytes);
+
+/*
  * The next note from anybody, cut to @size; false where there is none.  One
  * atomic load then.
  */

@@ -59,6 +59,9 @@ void boot_message_ends(struct boot *boot, struct boot_link *link)
 	if ((int)frame->head.target == boot->rank &&
 	    frame->head.type == BOOT_NOTE)
 		boot_note_arrives(boot, frame);
+	else if ((int)frame->head.target == boot->rank &&
+		 frame->head.type == BOOT_ASK)
+		boot_ask_arrives(boot, frame);
 	else if ((int)frame->head.target == boot->rank)
 		deliver(boot, frame);
 	else

@@ -43,10 +43,11 @@ void boot_notes_release(struct boot *boot)
 	}
 }
 
-int boot_note_send(struct boot *boot, int peer, const void *note, size_t bytes)
+static int send_frame(struct boot *boot, enum boot_frame_type type, int peer,
+		      const void *note, size_t bytes)
 {
 	struct boot_head head = {
-		.type = BOOT_NOTE,
+		.type = type,
 		.source = (uint32_t)boot->rank,
 		.target = (uint32_t)peer,
 		.bytes = (uint32_t)bytes,
@@ -55,19 +56,61 @@ int boot_note_send(struct boot *boot, int peer, const void *note, size_t bytes)
 	int err;
 
 	wreath_assert(peer != boot->rank && bytes <= BOOT_RECORD_MAX);
-	boot_lock(boot);
 	err = boot_check_way(boot, peer);
 	frame = err ? NULL : boot_frame_new(&head);
 	if (frame) {
 		memcpy(boot_frame_payload(frame), note, bytes);
 		boot_link_queue(boot, boot_link_towards(boot, peer), frame);
 		boot_frame_put(frame);
-		boot_links_flush(boot);
 	} else if (!err) {
 		err = WREATH_ENOMEM;
 	}
+	return err;
+}
+
+static int send_note(struct boot *boot, enum boot_frame_type type, int peer,
+		     const void *note, size_t bytes)
+{
+	int err;
+
+	boot_lock(boot);
+	err = send_frame(boot, type, peer, note, bytes);
+	boot_links_flush(boot);
 	boot_unlock(boot);
 	return err;
+}
+
+int boot_note_send(struct boot *boot, int peer, const void *note, size_t bytes)
+{
+	return send_note(boot, BOOT_NOTE, peer, note, bytes);
+}
+
+int boot_ask(struct boot *boot, int peer, const void *ask, size_t bytes)
+{
+	return send_note(boot, BOOT_ASK, peer, ask, bytes);
+}
+
+void boot_answer_by(struct boot *boot, boot_answer_fn *answer, void *arg)
+{
+	boot_lock(boot);
+	boot->answer = answer;
+	boot->answer_arg = arg;
+	boot_unlock(boot);
+}
+
+void boot_ask_arrives(struct boot *boot, struct boot_frame *frame)
+{
+	unsigned char reply[BOOT_ANSWER_MAX];
+	size_t bytes = 0;
+
+	if (boot->answer)
+		bytes = boot->answer(boot->answer_arg,
+				     boot_frame_payload(frame),
+				     frame->head.bytes, reply);
+	/* Without memory, or a way, there is no answer. */
+	if (bytes)
+		send_frame(boot, BOOT_NOTE, (int)frame->head.source, reply,
+			   bytes);
 }
 
 bool boot_note_take(struct boot *boot, int *peer, void *note, size_t size,

@@ -130,6 +130,8 @@ struct boot {
 	struct boot_frame *failure_frame;
 	void (*on_failure)(void *arg);
 	void *on_failure_arg;
+	boot_answer_fn *answer;
+	void *answer_arg;
 	int (*while_waiting)(void *arg);
 	void *while_waiting_arg;
 	bool callback_is_due;
@@ -215,6 +217,8 @@ int boot_check_way(struct boot *boot, int peer);
 
 /* A note for this rank, complete. */
 void boot_note_arrives(struct boot *boot, struct boot_frame *frame);
+/* An ask for this rank, complete; boot's thread only. */
+void boot_ask_arrives(struct boot *boot, struct boot_frame *frame);
 void boot_notes_release(struct boot *boot);
 
 bool boot_failure_begins(struct boot *boot, struct boot_link *link);

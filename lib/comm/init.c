@@ -123,38 +123,9 @@ static int meet(struct wreath_comm *comm)
 	return compare_infos(comm);
 }
 
-/* ---- what net asks of boot ---- */
-
-static int send_note(void *arg, int peer, const void *note, size_t bytes)
-{
-	struct wreath_comm *comm = arg;
-
-	return boot_note_send(comm->boot, peer, note, bytes);
-}
-
-static bool take_note(void *arg, int *peer, void *note, size_t size,
-		      size_t *bytes)
-{
-	struct wreath_comm *comm = arg;
-
-	return boot_note_take(comm->boot, peer, note, size, bytes);
-}
-
-/* Peers may need this rank to mend a connection while it waits for others. */
-static int while_waiting(void *arg)
-{
-	struct wreath_comm *comm = arg;
-
-	return comm->net ? net_poll(comm->net) : 0;
-}
-
 static int open_net(struct wreath_comm *comm)
 {
-	const struct net_notes notes = {
-		.send = send_note,
-		.take = take_note,
-		.arg = comm,
-	};
+	const struct net_notes notes = comm_notes(comm);
 	struct net_args args = {
 		.env = &comm->env,
 		.all_local = comm->all_local,
@@ -174,13 +145,18 @@ static int open_net(struct wreath_comm *comm)
 		if (err && err != WREATH_EUNSUP)
 			return err;
 	}
-	return net_open(&args, &comm->net);
+	err = net_open(&args, &comm->net);
+	if (!err)
+		boot_answer_by(comm->boot, comm_answer, comm->net);
+	return err;
 }
 
 static void comm_free(struct wreath_comm *comm)
 {
 	comm->magic = 0;
 	comm_plans_free(comm);
+	if (comm->boot)
+		boot_answer_by(comm->boot, NULL, NULL);
 	net_close(comm->net);
 	boot_close(comm->boot);
 	pthread_mutex_destroy(&comm->error_lock);
@@ -197,7 +173,7 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 		.n_ranks = comm->n_ranks,
 		.join_timeout_ms = comm->env.value[BASE_ENV_JOIN_TIMEOUT],
 		.timeout_ms = comm->env.value[BASE_ENV_TIMEOUT],
-		.while_waiting = while_waiting,
+		.while_waiting = comm_while_waiting,
 		.while_waiting_arg = comm,
 	};
 	char text[2048];

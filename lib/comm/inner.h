@@ -102,6 +102,13 @@ static inline int comm_error(struct wreath_comm *comm)
 int comm_guard_stopped(void *arg);
 int comm_guard_left(void *arg, int peer);
 
+/* notes.c */
+struct net_notes comm_notes(struct wreath_comm *comm);
+/* For boot: peers may need this rank, @arg, to mend a connection. */
+int comm_while_waiting(void *arg);
+/* For boot: what this rank, its net in @arg, is doing. */
+size_t comm_answer(void *arg, const void *ask, size_t bytes, void *reply);
+
 /* plans.c: the plan of @algo, connected; made at first use. */
 int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
 		  const struct net_sign *sign);

@@ -80,11 +80,22 @@ struct net_sent {
 	bool is_lines;
 };
 
-/* What two ends of a broken connection tell each other. */
+#define NET_NOTE_MAGIC 0x77720101u
+enum net_note_kind {
+	NET_NOTE_OFFER = 1, /* here is another queue pair */
+	NET_NOTE_READY,	    /* and it can receive */
+	NET_NOTE_ASK,	    /* what are you doing? */
+	NET_NOTE_SIGN,	    /* this, or what comes nearest */
+};
+
+/* What two ends of a connection tell each other when it is broken, or slow. */
 struct net_note {
 	uint32_t magic, kind, channel, epoch, qpn, psn;
 	uint32_t arrived[NET_LANES]; /* messages that need not come again */
+	uint32_t pad;
+	struct net_sign sign; /* asks: only its seq */
 };
+_Static_assert(sizeof(struct net_note) == 72, "a note is 72 bytes");
 
 enum net_mend_state {
 	NET_SOUND,
@@ -102,6 +113,7 @@ struct net_mend {
 	uint64_t since_ns, until_ns, next_ns;
 	struct net_sent sent[NET_LANES][NET_LINE_SLOTS];
 	struct net_grant grants[NET_PLACES];
+	struct net_sign answer; /* the last; seq 0: none */
 };
 
 /* ports.c */

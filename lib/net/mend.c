@@ -17,9 +17,6 @@
 
 #include "net/inner.h"
 
-#define NOTE_MAGIC 0x77720101u
-#define NOTE_OFFER 1
-#define NOTE_READY 2
 /* Ports are asked no more often: it is a system call. */
 #define AGAIN_NS 20000000u
 /*
@@ -88,7 +85,7 @@ int net_mend_broken(struct net_conn *conn, const struct ibv_wc *wc)
 static int send_note(struct net_conn *conn, uint32_t kind)
 {
 	struct net_note note = {
-		.magic = NOTE_MAGIC,
+		.magic = NET_NOTE_MAGIC,
 		.kind = kind,
 		.channel = (uint32_t)conn->channel,
 		.epoch = conn->mend->epoch,
@@ -124,7 +121,7 @@ static int replace(struct net_conn *conn)
 	base_random(&conn->local.psn, sizeof(conn->local.psn));
 	conn->local.psn &= 0xffffff;
 	conn->mend->state = NET_OFFERED;
-	return send_note(conn, NOTE_OFFER);
+	return send_note(conn, NET_NOTE_OFFER);
 }
 
 /* As the peer has told: 0, WREATH_EAGAIN, or an error. */
@@ -156,7 +153,7 @@ static int connect_qp(struct net_conn *conn)
 	if (net_qp_ready(conn))
 		return WREATH_EAGAIN;
 	mend->state = NET_CONNECTED;
-	return send_note(conn, NOTE_READY);
+	return send_note(conn, NET_NOTE_READY);
 }
 
 static int resume(struct net_conn *conn)
@@ -219,7 +216,7 @@ static int on_note(struct net *net, int peer, const struct net_note *note)
 	struct net_conn *conn = NULL;
 	struct net_mend *mend;
 
-	if (note->magic == NOTE_MAGIC && note->channel < NET_CHANNELS_MAX)
+	if (note->magic == NET_NOTE_MAGIC && note->channel < NET_CHANNELS_MAX)
 		conn = net_conn(net, peer, (int)note->channel);
 	if (!conn || !conn->mend)
 		return base_error(WREATH_ENET,
@@ -227,7 +224,11 @@ static int on_note(struct net *net, int peer, const struct net_note *note)
 				  "no connection: it runs another version",
 				  net->names[peer], note->kind, note->channel);
 	mend = conn->mend;
-	if (note->kind == NOTE_OFFER && !conn->is_mending &&
+	if (note->kind == NET_NOTE_SIGN) {
+		mend->answer = note->sign;
+		return 0;
+	}
+	if (note->kind == NET_NOTE_OFFER && !conn->is_mending &&
 	    note->epoch == mend->epoch + 1) {
 		wc.qp_num = conn->qp->qp_num;
 		begin(conn, &wc);
@@ -238,7 +239,7 @@ static int on_note(struct net *net, int peer, const struct net_note *note)
 				  "%s %u and %u times: they are out of step",
 				  net->names[net->rank], net->names[peer],
 				  conn->port->text, mend->epoch, note->epoch);
-	if (note->kind == NOTE_OFFER) {
+	if (note->kind == NET_NOTE_OFFER) {
 		mend->offer = *note;
 		mend->has_offer = true;
 	} else {

@@ -12,10 +12,21 @@
 struct net_notes {
 	/* Send a note.  Does not block; 0 or an error. */
 	int (*send)(void *arg, int peer, const void *note, size_t bytes);
+	/* The same, for net_answer() at the other rank. */
+	int (*ask)(void *arg, int peer, const void *note, size_t bytes);
 	/* The next note from anybody, cut to @size; false: there is none. */
 	bool (*take)(void *arg, int *peer, void *note, size_t size,
 		     size_t *bytes);
 	void *arg;
 };
+
+struct net;
+
+/*
+ * For a peer that asks by a note: the answer to @ask, of at most 128 bytes;
+ * its length, or 0.  Any thread may call, until net_close().
+ */
+size_t net_answer(const struct net *net, const void *ask, size_t bytes,
+		  void *reply);
 
 #endif
