@@ -33,7 +33,9 @@ int comm_while_waiting(void *arg)
 {
 	struct wreath_comm *comm = arg;
 
-	return comm->net ? net_poll(comm->net) : 0;
+	int err = comm->net ? net_poll(comm->net) : 0;
+
+	return err || !comm->net ? err : net_watch(comm->net);
 }
 
 struct net_notes comm_notes(struct wreath_comm *comm)

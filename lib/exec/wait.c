@@ -168,6 +168,8 @@ static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
 	wait->look_ns = now;
 	if (!err)
 		err = net_poll(plan->net);
+	if (!err)
+		err = net_watch(plan->net);
 	if (err)
 		return err;
 	if (waited > (uint64_t)plan->guard.timeout_ms * MS) {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <poll.h>
 #include <stdio.h>
 
 #include "net/inner.h"
@@ -82,41 +81,6 @@ static void end_text(const struct net_conn *conn, char gids[160])
 	snprintf(gids, 160, "GID %s to GID %s", mine, theirs);
 }
 
-/*
- * What the device has said of itself, " (the device reported ...)" or "": a
- * flushed request has no cause of its own, but its port or device may have one.
- */
-static void event_text(struct net_port *port, char out[96])
-{
-	const struct verbs_table *verbs = port->device->verbs;
-	struct pollfd fd = {.fd = port->device->context->async_fd,
-			    .events = POLLIN};
-
-	out[0] = 0;
-	/* The descriptor blocks: only what is there is read. */
-	while (poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN)) {
-		struct ibv_async_event event;
-
-		if (verbs->get_async_event(port->device->context, &event))
-			return;
-		verbs->ack_async_event(&event);
-		port->is_gone |= event.event_type == IBV_EVENT_DEVICE_FATAL;
-		switch (event.event_type) {
-		case IBV_EVENT_CQ_ERR:
-		case IBV_EVENT_QP_FATAL:
-		case IBV_EVENT_QP_REQ_ERR:
-		case IBV_EVENT_QP_ACCESS_ERR:
-		case IBV_EVENT_PORT_ERR:
-		case IBV_EVENT_DEVICE_FATAL:
-			snprintf(out, 96, " (the device reported %.60s)",
-				 verbs_event_name(event.event_type));
-			break;
-		default:
-			break;
-		}
-	}
-}
-
 int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc)
 {
 	const struct net *net = conn->net;
@@ -125,7 +89,11 @@ int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc)
 	bool is_fatal;
 
 	end_text(conn, ends);
-	event_text(conn->port, reported);
+	net_events(conn->port);
+	reported[0] = 0;
+	if (conn->port->event)
+		snprintf(reported, sizeof(reported),
+			 " (the device reported %.60s)", conn->port->event);
 	is_fatal = wc->status == IBV_WC_FATAL_ERR || conn->port->is_gone;
 	if (conn->n_done || conn->bytes_sent)
 		snprintf(worked, sizeof(worked),

@@ -49,6 +49,12 @@ struct net_entry {
 _Static_assert(sizeof(struct net_entry) == BASE_LINE, "an entry is a line");
 #define NET_SIGNS 8 /* operations on the board */
 
+/*
+ * The retry count: 7 is never counted down by some devices (rxe), so that a
+ * dead peer would never be noticed.
+ */
+#define NET_RETRIES 6
+
 /* Immediate data that only wakes a sleeper. */
 #define NET_IMM_WAKE 0xffffffffu
 
@@ -114,6 +120,9 @@ struct net_mend {
 	struct net_sent sent[NET_LANES][NET_LINE_SLOTS];
 	struct net_grant grants[NET_PLACES];
 	struct net_sign answer; /* the last; seq 0: none */
+	uint64_t probe_until_ns; /* 0: none is under way */
+	uint32_t probe; /* its number among the requests */
+	uint32_t n_flaps; /* of the port, when it was last put to the test */
 };
 
 /* ports.c */
@@ -143,6 +152,13 @@ int net_qp_new(struct net_conn *conn);
 /* ready.c: move the queue pair on to where it sends, by conn->other. */
 int net_qp_ready(struct net_conn *conn);
 
+/* The retry time of the exponent @t, once. */
+static inline uint64_t net_timeout_ns(uint8_t t)
+{
+	return UINT64_C(4096) << t;
+}
+uint8_t net_timeout_exponent(const struct net *net);
+
 /* mend.c */
 /* Keep what is needed to mend @conn; before its first message. */
 int net_mend_prepare(struct net_conn *conn);
@@ -166,9 +182,19 @@ int net_wake_ask(struct net_conn *conn);
 /* For a connection that was mended: the same once more. */
 int net_send_again(struct net_lane *lane, uint32_t number);
 int net_credit_again(struct net_lane *lane);
+/* Lane 0's, with a completion for it. */
+int net_credit_signalled(struct net_conn *conn);
 
 /* place.c */
 int net_places_grant_again(struct net_conn *conn);
+
+/* watch.c */
+/* Hear what the device has to say of itself and its port. */
+void net_events(struct net_port *port);
+/* Send what does no harm, and see within @patience_ns whether it arrives. */
+int net_probe(struct net_conn *conn, uint64_t patience_ns);
+/* How long a queue pair tries at most, and a second. */
+uint64_t net_patience_ns(const struct net *net);
 
 /* errors.c */
 int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc);

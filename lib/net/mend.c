@@ -28,7 +28,10 @@
 int net_mend_prepare(struct net_conn *conn)
 {
 	conn->mend = base_alloc(1, sizeof(*conn->mend));
-	return conn->mend ? 0 : WREATH_ENOMEM;
+	if (!conn->mend)
+		return WREATH_ENOMEM;
+	conn->mend->n_flaps = conn->port->n_flaps;
+	return 0;
 }
 
 /* Does another queue pair help?  The rest are mistakes, ours or the user's. */
@@ -57,6 +60,7 @@ static void begin(struct net_conn *conn, const struct ibv_wc *wc)
 	mend->cause = *wc;
 	mend->since_ns = base_now_ns();
 	mend->next_ns = 0;
+	mend->probe_until_ns = 0;
 	mend->until_ns =
 		mend->since_ns +
 		(uint64_t)net->env->value[BASE_ENV_QP_TIMEOUT] * PATIENCE *

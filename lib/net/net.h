@@ -55,6 +55,8 @@ struct net_port {
 	bool line_order; /* arrivals are seen by polling memory */
 	bool is_soft;
 	bool is_gone; /* the device has reported its end */
+	uint32_t n_flaps;  /* how often it went down or up */
+	const char *event; /* of trouble, the last; or NULL */
 	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
 };
 
@@ -128,7 +130,7 @@ struct net_conn {
 	uint32_t rkey; /* of the peer's mailbox */
 	uint32_t lkey_stage;
 	bool ready;
-	bool is_mending; /* broken: what is sent now, is sent when mended */
+	bool is_mending;	   /* what is sent now is sent when mended */
 	bool is_reading; /* a READ of net_sign_read() is under way */
 	uint32_t n_posted, n_done; /* send requests, and those reclaimed */
 	uint32_t max_inline;
@@ -179,6 +181,7 @@ struct net {
 	const struct base_env *env;
 	struct net_notes notes;
 	int n_mending;
+	uint64_t watch_ns; /* when net_watch() looked last */
 	/* Signatures of our last operations, for peers to READ. */
 	struct net_entry *board; /* [NET_SIGNS] */
 	int board_fd;
@@ -227,9 +230,6 @@ const char *net_text(const struct net *net);
  * the error that broke the net, with its text set.
  */
 int net_poll(struct net *net);
-
-/* A deadline has passed: 0, or the error of what is broken and not mended. */
-int net_overdue(struct net *net);
 
 /*
  * Sleep until something arrives from any connection, or for @timeout_ms;

@@ -23,6 +23,16 @@ struct net_notes {
 struct net;
 
 /*
+ * To be called now and then by whoever waits, net_poll() alone does not do it:
+ * hear of ports that have gone down or come up, and put connections to the
+ * test that may have broken without a word.  0 or the error that broke the net.
+ */
+int net_watch(struct net *net);
+
+/* A deadline has passed: 0, or the error of what is broken and not mended. */
+int net_overdue(struct net *net);
+
+/*
  * For a peer that asks by a note: the answer to @ask, of at most 128 bytes;
  * its length, or 0.  Any thread may call, until net_close().
  */

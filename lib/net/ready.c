@@ -4,11 +4,6 @@
 
 #include "net/inner.h"
 
-/*
- * The retry count: 7 is never counted down by some devices (rxe), so that a
- * dead peer would never be noticed.
- */
-#define NET_RETRIES 6
 /* 0.64 ms (the specification's table); receives are always posted ahead. */
 #define NET_RNR_TIMER 12
 
@@ -43,12 +38,13 @@ static int check_record(const struct net_conn *conn)
 	return 0;
 }
 
-/* The smallest exponent t with 4.096 us * 2^t * (retries + 1) >= @ms. */
-static uint8_t timeout_exponent(int64_t ms)
+/* The smallest t with 4.096 us * 2^t * (retries + 1) >= WREATH_QP_TIMEOUT. */
+uint8_t net_timeout_exponent(const struct net *net)
 {
+	uint64_t ns = (uint64_t)net->env->value[BASE_ENV_QP_TIMEOUT] * 1000000u;
 	uint8_t t = 1;
 
-	while (t < 31 && (4096ll << t) * (NET_RETRIES + 1) < ms * 1000000)
+	while (t < 31 && net_timeout_ns(t) * (NET_RETRIES + 1) < ns)
 		t++;
 	return t;
 }
@@ -85,7 +81,7 @@ int net_qp_ready(struct net_conn *conn)
 	attr.max_rd_atomic = 1;
 	attr.retry_cnt = NET_RETRIES;
 	attr.rnr_retry = NET_RETRIES;
-	attr.timeout = timeout_exponent(env->value[BASE_ENV_QP_TIMEOUT]);
+	attr.timeout = net_timeout_exponent(conn->net);
 	return verbs_qp_modify(device, conn->qp, &attr,
 			       IBV_QP_STATE | IBV_QP_SQ_PSN |
 				       IBV_QP_MAX_QP_RD_ATOMIC |

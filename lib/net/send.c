@@ -4,12 +4,15 @@
 
 #include "net/inner.h"
 
-/* Wait for room on the send queue; a dead peer shows as a completion. */
+/* Wait for room on the send queue; a dead peer shows as a completion, and a
+ * queue pair that hangs by net_watch(). */
 static int make_room(struct net_conn *conn)
 {
 	while (conn->n_posted - conn->n_done > NET_SQ_DEPTH - 8) {
 		int err = net_poll(conn->net);
 
+		if (!err)
+			err = net_watch(conn->net);
 		if (err)
 			return err;
 		base_pause();
@@ -286,14 +289,15 @@ int net_send_again(struct net_lane *lane, uint32_t number)
 	return err ? err : post_word(lane, number, sent->word);
 }
 
-static int write_word(struct net_conn *conn, uint64_t word, uint64_t address)
+static int write_word(struct net_conn *conn, uint64_t word, uint64_t address,
+		      unsigned int flags)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)&word, .length = 8};
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_INLINE,
+		.send_flags = IBV_SEND_INLINE | flags,
 	};
 
 	wr.wr.rdma.remote_addr = address;
@@ -309,10 +313,18 @@ int net_credit(struct net_lane *lane)
 
 int net_credit_again(struct net_lane *lane)
 {
-	return write_word(lane->conn, lane->n_credited, lane->far_credit);
+	return write_word(lane->conn, lane->n_credited, lane->far_credit, 0);
+}
+
+int net_credit_signalled(struct net_conn *conn)
+{
+	const struct net_lane *lane = &conn->lanes[0];
+
+	return write_word(conn, lane->n_credited, lane->far_credit,
+			  IBV_SEND_SIGNALED);
 }
 
 int net_wake_ask(struct net_conn *conn)
 {
-	return write_word(conn, 1, conn->far_wake);
+	return write_word(conn, 1, conn->far_wake, 0);
 }

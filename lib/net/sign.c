@@ -104,7 +104,7 @@ static int ask_by_note(struct net_conn *conn, uint64_t seq, uint64_t end_ns,
 		.channel = (uint32_t)conn->channel,
 		.sign.seq = seq,
 	};
-	int err = net_credit_again(&conn->lanes[0]);
+	int err = net_probe(conn, net_patience_ns(conn->net));
 
 	answer->seq = 0;
 	if (!err)

@@ -10,7 +10,6 @@ shift 4
 host=$(hostname)
 ulimit -l unlimited
 /run/busybox modprobe sch_netem
-export WREATH_TIMEOUT=12
 export WORLD_SIZE=$all MASTER_ADDR=10.77.0.1 MASTER_PORT=29500
 pids=
 for ((i = 0; i < n; i++)); do

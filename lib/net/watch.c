@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What may be wrong though no request has failed: the device tells of its port
+ * by events, and a queue pair may hang without a word (seen with the kernel's
+ * soft-RoCE of 6.1, whose port went down while requests were under way).  Then
+ * a WRITE that changes nothing, the credit told last, tells whether it works.
+ */
+#include <poll.h>
+
+#include "net/inner.h"
+
+#define WATCH_NS 100000000u
+/* Answers take microseconds; a busy machine may need more. */
+#define SOON_NS 2000000000u
+#define MORE_NS 1000000000u
+
+static void on_event(struct net_port *port,
+		     const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_PORT_ACTIVE:
+		if (event->element.port_num != port->number)
+			return;
+		port->n_flaps++;
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		port->is_gone = true;
+		break;
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		break;
+	default:
+		return;
+	}
+	if (event->event_type != IBV_EVENT_PORT_ACTIVE)
+		port->event = verbs_event_name(event->event_type);
+}
+
+void net_events(struct net_port *port)
+{
+	const struct verbs_table *verbs = port->device->verbs;
+	struct pollfd fd = {.fd = port->device->context->async_fd,
+			    .events = POLLIN};
+
+	/* The descriptor blocks: only what is there is read. */
+	while (poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN)) {
+		struct ibv_async_event event;
+
+		if (verbs->get_async_event(port->device->context, &event))
+			return;
+		on_event(port, &event);
+		verbs->ack_async_event(&event);
+	}
+}
+
+uint64_t net_patience_ns(const struct net *net)
+{
+	return net_timeout_ns(net_timeout_exponent(net)) * (NET_RETRIES + 1) +
+	       MORE_NS;
+}
+
+int net_probe(struct net_conn *conn, uint64_t patience_ns)
+{
+	struct net_mend *mend = conn->mend;
+	uint64_t until_ns = base_now_ns() + patience_ns;
+	int err;
+
+	if (mend->probe_until_ns) {
+		/* There may be less patience with it than there was. */
+		if (until_ns < mend->probe_until_ns)
+			mend->probe_until_ns = until_ns;
+		return 0;
+	}
+	err = net_credit_signalled(conn);
+	if (err || conn->is_mending)
+		return err;
+	mend->probe = conn->n_posted;
+	mend->probe_until_ns = until_ns;
+	return 0;
+}
+
+static int watch_conn(struct net_conn *conn, uint64_t now)
+{
+	struct ibv_wc wc = {.status = IBV_WC_RETRY_EXC_ERR};
+	struct net_mend *mend = conn->mend;
+	int err;
+
+	if (!mend || conn->is_mending || !conn->ready)
+		return 0;
+	if (mend->n_flaps != conn->port->n_flaps) {
+		mend->n_flaps = conn->port->n_flaps;
+		err = net_probe(conn, SOON_NS);
+		if (err || conn->is_mending)
+			return err;
+	}
+	if (!mend->probe_until_ns)
+		return 0;
+	if ((int32_t)(conn->n_done - mend->probe) >= 0) {
+		mend->probe_until_ns = 0;
+		return 0;
+	}
+	if (now < mend->probe_until_ns)
+		return 0;
+	wc.qp_num = conn->qp->qp_num;
+	return net_mend_broken(conn, &wc);
+}
+
+int net_watch(struct net *net)
+{
+	uint64_t now = base_now_ns();
+	int i;
+
+	if (!net->notes.send || now - net->watch_ns < WATCH_NS)
+		return net->failed;
+	net->watch_ns = now;
+	for (i = 0; i < net->n_ports; i++)
+		if (!net->ports[i].is_soft)
+			net_events(&net->ports[i]);
+	for (i = 0; i < net->n_active && !net->failed; i++)
+		net->failed = watch_conn(net->active[i], now);
+	return net->failed;
+}
