@@ -5,7 +5,11 @@
 #   make check         set up, and run every test and check of this machine
 #   make test          the fast part, under a minute
 #   make               build, nothing else
+#   make check-rxe     the part of it that runs on kernel soft-RoCE in a
+#                      virtual machine, and on this host's RDMA devices
+#   make vm            a shell in that machine
 #   make bench-peers   this library and others on one machine, side by side
+#   make bench-rxe     the same on soft-RoCE, beside perftest's limits
 #   make install       PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined test    a variant, in a folder of its own
 #
@@ -159,6 +163,20 @@ test:
 	$(setup) test
 	@$(tests) test
 
+check-rxe:
+	$(setup) check
+	@$(tests) rxe
+
+vm:
+	$(setup) check
+	@$(MAKE) --no-print-directory all
+	@test/vm/vm.sh -i
+
+bench-rxe:
+	$(setup) check
+	@$(MAKE) --no-print-directory $B/wreath
+	@bench/rxe/run.sh $B
+
 bench-peers:
 	$(setup) peers
 	@$(MAKE) --no-print-directory $B/wreath
@@ -204,8 +222,8 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples bins run check test bench-peers install \
-	uninstall clean force
+.PHONY: all unit loop examples bins run check test check-rxe vm bench-peers \
+	bench-rxe install uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \

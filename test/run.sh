@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh test|check: the fast tests, or all of them.  Called by make, which
-# passes B, SAN, CC, CXX and MAKE in the environment.  A build is a test like
-# others.
+# run.sh test|check|rxe: the fast tests, all of them, or those on RDMA devices.
+# Called by make, which passes B, SAN, CC, CXX and MAKE in the environment.  A
+# build is a test like others.
 #
 # A test is a file: test/unit/t_*.c (one room), test/loop/t_*.c (ranks, through
 # wreath.h), test/cli/t_*.sh (the command, $WREATH, and what was built in
@@ -160,13 +160,63 @@ under_valgrind() {
 	limit=120
 }
 
+# machine NAME SECONDS COMMAND: tests in the virtual machine, whose lines and
+# verdicts are taken over.  What goes wrong with the machine itself is a test.
+machine() {
+	local name=$1 seconds=$2 out=$PWD/build/vm/$1 status
+	shift 2
+	rm -rf "$out/results"
+	test/vm/vm.sh -n "$name" -t "$seconds" \
+		"export RESULTS=$out/results; mkdir -p \$RESULTS; $*" |
+		tee "$RESULTS/$name.log"
+	status=${PIPESTATUS[0]}
+	[ ! -e "$out/results/verdicts" ] ||
+		cat "$out/results/verdicts" >>"$RESULTS/verdicts"
+	case $status in
+	0) ;;
+	77)
+		echo SKIP >>"$RESULTS/verdicts"
+		printf 'SKIP machine %s\n' "$name"
+		;;
+	*)
+		echo FAIL >>"$RESULTS/verdicts"
+		printf 'FAIL machine %s\n' "$name"
+		;;
+	esac
+}
+
+# The library on real verbs: devices of this host, then soft-RoCE.
+rxe() {
+	local port device
+	for port in /sys/class/infiniband/*/ports/*/state; do
+		grep -qs ACTIVE "$port" || continue
+		device=${port#/sys/class/infiniband/}
+		test/vm/suite.sh "$B" "${device%%/*}"
+	done
+	machine vm 330 "test/vm/suite.sh $B rxe0"
+}
+
 # Files that git neither keeps nor ignores.
 strangers() {
 	git ls-files --others --exclude-standard 2>/dev/null | sort
 }
 
+summary() {
+	awk '{ n[$1]++ }
+		END {
+			printf "%d passed, %d failed, %d skipped\n", n["PASS"],
+				n["FAIL"], n["SKIP"]
+			exit n["FAIL"] > 0 || NR == 0
+		}' "$RESULTS/verdicts"
+}
+
 strangers >"$RESULTS/strangers"
 build build WERROR=1 bins
+if [ "$what" = rxe ]; then
+	rxe
+	summary
+	exit
+fi
 static
 unit "$B"
 loop "$B"
@@ -176,14 +226,10 @@ if [ "$what" = check ] && [ -z "$SAN" ]; then
 	under_valgrind
 	variant address,undefined
 	variant thread
+	rxe
 	export -f strangers
 	# shellcheck disable=SC2016
 	try tree 20 bash -c 'strangers | diff "$RESULTS/strangers" -'
 fi
 
-awk '{ n[$1]++ }
-	END {
-		printf "%d passed, %d failed, %d skipped\n", n["PASS"],
-			n["FAIL"], n["SKIP"]
-		exit n["FAIL"] > 0 || NR == 0
-	}' "$RESULTS/verdicts"
+summary

@@ -57,7 +57,21 @@ wanted_to_check() {
 	has mandoc || echo mandoc
 	has valgrind || echo valgrind
 	has gnuplot || echo gnuplot-nox
+	wanted_of_machine
 	wanted_of_peers
+}
+
+# The virtual machine with soft-RoCE, and what judges us there.
+wanted_of_machine() {
+	[ "$(uname -m)" = x86_64 ] || return 0
+	has qemu-system-x86_64 || echo qemu-system-x86
+	has busybox && busybox --list | grep -q -x depmod ||
+		echo busybox-static
+	has rdma || echo iproute2
+	has ibv_devinfo || echo ibverbs-utils
+	[ -d /usr/lib/x86_64-linux-gnu/libibverbs ] || echo ibverbs-providers
+	has ib_write_bw || echo perftest
+	has rping || echo rdmacm-utils
 }
 
 wanted_of_peers() {

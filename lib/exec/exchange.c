@@ -72,7 +72,7 @@ static int send_line(struct exec_plan *plan, const struct exec_step *step)
 		if (base_unlikely(err))
 			return err;
 		memcpy(line + NET_LINE_DATA, &word, sizeof(word));
-		err = net_send_lines(end, line, 1);
+		err = net_send_lines(end, line, 1, plan->signature);
 		if (base_unlikely(err))
 			return err;
 	}

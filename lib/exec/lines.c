@@ -98,7 +98,8 @@ static int send_lines(struct exec_plan *plan,
 		for (i = 0; i < n_lines; i++)
 			memcpy(lines + i * BASE_LINE + NET_LINE_DATA, &word,
 			       sizeof(word));
-		err = net_send_lines(end, lines, n_lines);
+		err = net_send_lines(end, lines, n_lines,
+				     plan->signature);
 		if (err)
 			return err;
 	}

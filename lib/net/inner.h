@@ -55,8 +55,13 @@ _Static_assert(sizeof(struct net_entry) == BASE_LINE, "an entry is a line");
  */
 #define NET_RETRIES 6
 
-/* Immediate data that only wakes a sleeper. */
+/* Immediate data: lane, number, signature; or all ones, to wake a sleeper. */
+#define NET_IMM_LANE_SHIFT 30
+#define NET_IMM_NUMBER_SHIFT 24
+#define NET_IMM_NUMBER 0x3fu
 #define NET_IMM_WAKE 0xffffffffu
+_Static_assert(NET_LANES < 4 && NET_LINE_SLOTS <= NET_IMM_NUMBER,
+	       "lane and number fit the immediate data");
 
 /* wr_id: kind, connection, and for sends the count of posted requests. */
 #define NET_WR_RECV (1ull << 63)
@@ -81,8 +86,8 @@ struct net_mr {
 
 /* A message as it was sent, by its number; its payload is in the stage. */
 struct net_sent {
-	uint64_t address, word;
-	uint32_t rkey, bytes;
+	uint64_t address;
+	uint32_t rkey, bytes, signature;
 	bool is_lines;
 };
 

@@ -11,10 +11,10 @@
  * the peer's memory is mapped its payload is stored or read there directly;
  * what makes a message visible is a WRITE in any case.
  *
- * That WRITE is one 8-byte word behind the payload: the message's number and
- * the operation's signature.  Where the device promises line order the
- * receiver polls the word.  Elsewhere the WRITE carries immediate data (lane
- * and number), completions are polled, and then the word is read.
+ * Where the device promises line order that WRITE is one 8-byte word behind the
+ * payload, the message's number and the operation's signature, and the receiver
+ * polls the word.  Elsewhere the payload's own WRITE carries both, shortened,
+ * as immediate data, and completions are polled: one request a message.
  *
  * This room must never know schedules, sockets or the public API.  A struct
  * net is used by one thread at a time.  Only net_block() waits for a peer.
@@ -96,7 +96,7 @@ struct net_lane {
 	uint64_t far_words, far_lines, far_slots, far_credit;
 	/* Receiving. */
 	uint32_t n_received;
-	uint32_t n_arrived; /* by completions */
+	uint32_t n_arrived, arrived[NET_LINE_SLOTS]; /* by completions */
 	uint32_t n_credited;
 	const _Atomic uint64_t *words;
 	char *lines;
@@ -189,7 +189,7 @@ struct net {
 	int failed; /* the error that a completion brought, or 0 */
 	struct mem_watch watch;
 	void *mr_lock; /* pthread_mutex_t: a region may go at any time */
-	struct net_mr *mrs;
+	struct net_mr *mrs; /* users' regions */
 };
 
 /* What an operation is; both ends of a link compare. */
@@ -222,7 +222,7 @@ int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
 int net_conn_reach(struct net *net, int peer, int channel);
 
-/* The device and port of messages, for messages. */
+/* The device and port, for messages. */
 const char *net_text(const struct net *net);
 
 /*
@@ -309,7 +309,8 @@ int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
  * Send a small message: @n_lines lines of 64 bytes, 56 of payload and the word
  * net_word(lane->n_sent + 1, signature), all set by the caller.
  */
-int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines);
+int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines,
+		   uint32_t signature);
 
 enum net_arrival {
 	NET_NONE,
@@ -317,29 +318,41 @@ enum net_arrival {
 	NET_MISMATCH, /* a message is there, of another operation */
 };
 
+/*
+ * Immediate data has 24 bits for the signature: two operations that differ
+ * look alike once in 16 million times.  The queue pair itself keeps messages
+ * in order, so that a few bits of the number are enough to see a lost one.
+ */
+#define NET_IMM_SIGNATURE 0xffffffu
+
+static inline enum net_arrival net_look_completed(const struct net_lane *lane,
+						  uint32_t signature)
+{
+	uint32_t n = lane->n_received;
+
+	if (lane->n_arrived == n)
+		return NET_NONE;
+	signature &= NET_IMM_SIGNATURE;
+	return lane->arrived[n % NET_LINE_SLOTS] == signature ? NET_ARRIVED
+							      : NET_MISMATCH;
+}
+
 static inline enum net_arrival net_look(const struct net_lane *lane,
 					const _Atomic uint64_t *at,
-					uint64_t want)
+					uint32_t signature)
 {
+	uint64_t want = net_word(lane->n_received + 1, signature);
 	/*
 	 * Pairs with the sender's WRITE of the word behind its payload: the
-	 * device makes the payload visible first (line order), or the
-	 * completion, counted in n_arrived, did.
+	 * device makes the payload visible first (line order).
 	 */
 	uint64_t word = atomic_load_explicit(at, memory_order_acquire);
 
-	if (base_unlikely(word != want)) {
-		if ((uint32_t)word != (uint32_t)want)
-			return NET_NONE;
-		if (!lane->conn->port->line_order &&
-		    lane->n_arrived == lane->n_received)
-			return NET_NONE;
-		return NET_MISMATCH;
-	}
-	if (!lane->conn->port->line_order &&
-	    lane->n_arrived == lane->n_received)
-		return NET_NONE;
-	return NET_ARRIVED;
+	if (base_unlikely(!lane->conn->port->line_order))
+		return net_look_completed(lane, signature);
+	if (base_likely(word == want))
+		return NET_ARRIVED;
+	return (uint32_t)word == (uint32_t)want ? NET_MISMATCH : NET_NONE;
 }
 
 /* Has the lane's next slot message come? */
@@ -348,10 +361,9 @@ static inline enum net_arrival net_arrived(const struct net_lane *lane,
 {
 	const struct net *net = lane->conn->net;
 
-	return net_look(lane,
-			lane->words +
-				lane->n_received % (uint32_t)net->n_slots,
-			net_word(lane->n_received + 1, signature));
+	return net_look(lane, lane->words + lane->n_received %
+						    (uint32_t)net->n_slots,
+			signature);
 }
 
 /* The payload of the lane's next slot message, once it has arrived. */
@@ -377,7 +389,7 @@ static inline enum net_arrival net_line_arrived(const struct net_lane *lane,
 	const char *at = net_lines(lane) + i * BASE_LINE + NET_LINE_DATA;
 
 	return net_look(lane, (const _Atomic uint64_t *)(const void *)at,
-			net_word(lane->n_received + 1, signature));
+			signature);
 }
 
 /* Write our counter of consumed messages to the peer. */

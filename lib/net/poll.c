@@ -10,8 +10,10 @@
 
 static int on_immediate(struct net_conn *conn, uint32_t imm)
 {
-	uint32_t i_lane = imm >> 24;
+	uint32_t i_lane = imm >> NET_IMM_LANE_SHIFT;
+	uint32_t number = imm >> NET_IMM_NUMBER_SHIFT & NET_IMM_NUMBER;
 	struct net_lane *lane;
+	uint32_t due;
 
 	if (imm == NET_IMM_WAKE)
 		return 0;
@@ -23,15 +25,18 @@ static int on_immediate(struct net_conn *conn, uint32_t imm)
 				  conn->net->names[conn->peer], i_lane,
 				  conn->port->text, NET_LANES);
 	lane = &conn->lanes[i_lane];
-	if (((lane->n_arrived + 1) & 0xffffff) != (imm & 0xffffff))
+	due = lane->n_arrived + 1;
+	if ((due & NET_IMM_NUMBER) != number ||
+	    due - lane->n_received > NET_LINE_SLOTS)
 		return base_error(WREATH_ENET,
 				  "message %u of lane %u from %s over %s came "
 				  "when %u was due: one was lost",
-				  imm & 0xffffff, i_lane,
+				  number, i_lane,
 				  conn->net->names[conn->peer],
-				  conn->port->text,
-				  (lane->n_arrived + 1) & 0xffffff);
-	lane->n_arrived++;
+				  conn->port->text, due & NET_IMM_NUMBER);
+	lane->arrived[lane->n_arrived % NET_LINE_SLOTS] =
+		imm & NET_IMM_SIGNATURE;
+	lane->n_arrived = due;
 	return 0;
 }
 

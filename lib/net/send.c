@@ -4,8 +4,10 @@
 
 #include "net/inner.h"
 
-/* Wait for room on the send queue; a dead peer shows as a completion, and a
- * queue pair that hangs by net_watch(). */
+/*
+ * Wait for room on the send queue; a dead peer shows as a completion, and a
+ * queue pair that hangs by net_watch().
+ */
 static int make_room(struct net_conn *conn)
 {
 	while (conn->n_posted - conn->n_done > NET_SQ_DEPTH - 8) {
@@ -76,21 +78,29 @@ int net_recv_post(struct net_conn *conn)
 			  conn->qp->qp_num);
 }
 
+/* Immediate data for message @number of @lane. */
+static __be32 message_imm(const struct net_lane *lane, uint32_t number,
+			  uint32_t signature)
+{
+	return htonl((uint32_t)lane->index << NET_IMM_LANE_SHIFT |
+		     (number & NET_IMM_NUMBER) << NET_IMM_NUMBER_SHIFT |
+		     (signature & NET_IMM_SIGNATURE));
+}
+
 /*
- * The WRITE that makes message @number visible: to the peer's memory where it
- * polls that, with immediate data where it polls completions or sleeps.
+ * The WRITE that makes a message visible: to the peer's memory where it polls
+ * that, with immediate data where it polls completions or sleeps.
  */
-static int post_visible(struct net_lane *lane, uint32_t number,
-			struct ibv_send_wr *wr)
+static int post_visible(struct net_lane *lane, struct ibv_send_wr *wr,
+			uint32_t signature)
 {
 	struct net_conn *conn = lane->conn;
+	int err;
 
 	wr->opcode = IBV_WR_RDMA_WRITE;
-	wr->wr.rdma.rkey = conn->rkey;
 	if (base_unlikely(!conn->port->line_order)) {
 		wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-		wr->imm_data = htonl((uint32_t)lane->index << 24 |
-				     (number & 0xffffff));
+		wr->imm_data = message_imm(lane, lane->n_sent + 1, signature);
 	} else if (base_unlikely(atomic_load_explicit(conn->wake,
 						      memory_order_relaxed))) {
 		/* Stale is fine: a sleeper wakes by itself in a moment. */
@@ -98,12 +108,17 @@ static int post_visible(struct net_lane *lane, uint32_t number,
 		wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 		wr->imm_data = htonl(NET_IMM_WAKE);
 	}
-	return net_post(conn, wr);
+	err = net_post(conn, wr);
+	if (base_likely(!err))
+		lane->n_sent++;
+	return err;
 }
 
-static int post_word(struct net_lane *lane, uint32_t number, uint64_t word)
+static int send_word(struct net_lane *lane, uint32_t signature)
 {
-	uint32_t slot = (number - 1) % (uint32_t)lane->conn->net->n_slots;
+	struct net_conn *conn = lane->conn;
+	uint64_t word = net_word(lane->n_sent + 1, signature);
+	uint32_t slot = lane->n_sent % (uint32_t)conn->net->n_slots;
 	struct ibv_sge sge = {.addr = (uintptr_t)&word, .length = 8};
 	struct ibv_send_wr wr;
 
@@ -112,68 +127,84 @@ static int post_word(struct net_lane *lane, uint32_t number, uint64_t word)
 	wr.num_sge = 1;
 	wr.send_flags = IBV_SEND_INLINE;
 	wr.wr.rdma.remote_addr = lane->far_words + slot * sizeof(word);
-	return post_visible(lane, number, &wr);
+	wr.wr.rdma.rkey = conn->rkey;
+	return post_visible(lane, &wr, signature);
 }
 
-static int send_word(struct net_lane *lane, uint32_t signature)
+int net_send_again(struct net_lane *lane, uint32_t number)
 {
-	uint64_t word = net_word(lane->n_sent + 1, signature);
-	int err = post_word(lane, lane->n_sent + 1, word);
+	struct net_conn *conn = lane->conn;
+	const struct net_sent *sent =
+		&conn->mend->sent[lane->index][(number - 1) % NET_LINE_SLOTS];
+	uint32_t slot = (number - 1) % (uint32_t)conn->net->n_slots;
+	uint32_t line = (number - 1) % NET_LINE_SLOTS;
+	const char *from = sent->is_lines
+				   ? lane->stage_lines +
+					     line * (NET_LINES_MAX * BASE_LINE)
+				   : lane->stage + slot * conn->net->slot_bytes;
+	struct ibv_sge sge = {.addr = (uintptr_t)from, .length = sent->bytes,
+			      .lkey = conn->lkey_stage};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = sent->bytes != 0,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.imm_data = message_imm(lane, number, sent->signature),
+	};
 
-	if (base_likely(!err))
+	if (sent->is_lines && sent->bytes <= conn->max_inline)
+		wr.send_flags = IBV_SEND_INLINE;
+	wr.wr.rdma.remote_addr = sent->address;
+	wr.wr.rdma.rkey = sent->rkey;
+	return net_post(conn, &wr);
+}
+
+/* Send from the stage, and note how, should it have to be sent again. */
+static int send_noted(struct net_lane *lane, const struct net_sent *sent)
+{
+	int err;
+
+	lane->conn->mend->sent[lane->index][lane->n_sent % NET_LINE_SLOTS] =
+		*sent;
+	err = net_send_again(lane, lane->n_sent + 1);
+	if (!err)
 		lane->n_sent++;
 	return err;
 }
 
-/* WRITE our copy of message @number's slot to @address. */
-static int post_stage(struct net_lane *lane, uint32_t number, uint64_t address,
-		      uint32_t rkey, uint32_t bytes)
+/*
+ * WRITE our copy of the next slot to @address, and make it visible: by its own
+ * completion at the peer, or by a word behind it.
+ */
+static int send_stage(struct net_lane *lane, uint64_t address, uint32_t rkey,
+		      size_t bytes, uint32_t signature)
 {
-	const struct net *net = lane->conn->net;
-	uint32_t slot = (number - 1) % (uint32_t)net->n_slots;
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)lane->stage + slot * net->slot_bytes,
-		.length = bytes,
+		.addr = (uintptr_t)net_slot(lane),
+		.length = (uint32_t)bytes,
 		.lkey = lane->conn->lkey_stage,
 	};
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
-		.num_sge = 1,
+		.num_sge = bytes != 0,
 		.opcode = IBV_WR_RDMA_WRITE,
 	};
+	const struct net_sent sent = {
+		.address = address,
+		.rkey = rkey,
+		.bytes = (uint32_t)bytes,
+		.signature = signature,
+	};
+	int err = 0;
 
-	if (!bytes)
-		return 0;
+	if (lane->conn->mend)
+		return send_noted(lane, &sent);
 	wr.wr.rdma.remote_addr = address;
 	wr.wr.rdma.rkey = rkey;
-	return net_post(lane->conn, &wr);
-}
-
-/* Note the message about to be sent, should it have to be sent again. */
-static struct net_sent *note(struct net_lane *lane, uint32_t signature)
-{
-	struct net_mend *mend = lane->conn->mend;
-	struct net_sent *sent =
-		&mend->sent[lane->index][lane->n_sent % NET_LINE_SLOTS];
-
-	sent->word = net_word(lane->n_sent + 1, signature);
-	sent->bytes = 0;
-	sent->is_lines = false;
-	return sent;
-}
-
-static int send_stage(struct net_lane *lane, uint64_t address, uint32_t rkey,
-		      size_t bytes, uint32_t signature)
-{
-	if (lane->conn->mend) {
-		struct net_sent *sent = note(lane, signature);
-
-		sent->address = address;
-		sent->rkey = rkey;
-		sent->bytes = (uint32_t)bytes;
-	}
-	return post_stage(lane, lane->n_sent + 1, address, rkey,
-			  (uint32_t)bytes);
+	if (!lane->conn->port->line_order)
+		return post_visible(lane, &wr, signature);
+	if (bytes)
+		err = net_post(lane->conn, &wr);
+	return err ? err : send_word(lane, signature);
 }
 
 int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
@@ -184,18 +215,14 @@ int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
 	if (base_unlikely(!lane->map_slots)) {
 		uint32_t slot = lane->n_sent % (uint32_t)conn->net->n_slots;
 		uint64_t to = lane->far_slots + slot * conn->net->slot_bytes;
-		int err = send_stage(lane, to, conn->rkey, bytes, signature);
 
-		if (err)
-			return err;
+		return send_stage(lane, to, conn->rkey, bytes, signature);
 	}
 	return send_word(lane, signature);
 }
 
 int net_send_nothing(struct net_lane *lane, uint32_t signature)
 {
-	if (base_unlikely(lane->conn->mend))
-		note(lane, signature);
 	return send_word(lane, signature);
 }
 
@@ -215,78 +242,48 @@ int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
 				  conn->net->names[conn->net->rank],
 				  conn->net->names[conn->peer],
 				  conn->port->text);
-	if (!conn->output_map) {
-		int err = send_stage(lane, conn->place.output + offset,
-				     conn->place.output_rkey, bytes,
-				     signature);
-
-		if (err)
-			return err;
-	}
+	if (!conn->output_map)
+		return send_stage(lane, conn->place.output + offset,
+				  conn->place.output_rkey, bytes, signature);
 	return send_word(lane, signature);
 }
 
-/* WRITE @bytes of lines as message @number, from our copy of them if need be. */
-static int post_lines(struct net_lane *lane, uint32_t number,
-		      const void *lines, uint32_t bytes)
+int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines,
+		   uint32_t signature)
 {
 	struct net_conn *conn = lane->conn;
-	uint32_t slot = (number - 1) % NET_LINE_SLOTS;
-	struct ibv_sge sge = {.addr = (uintptr_t)lines, .length = bytes,
-			      .lkey = conn->lkey_stage};
+	uint32_t slot = lane->n_sent % NET_LINE_SLOTS;
+	uint32_t bytes = (uint32_t)n_lines * BASE_LINE;
+	struct ibv_sge sge = {.addr = (uintptr_t)lines, .length = bytes};
 	struct ibv_send_wr wr;
 
 	wr.next = NULL;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
-	wr.send_flags = bytes > conn->max_inline ? 0 : IBV_SEND_INLINE;
+	wr.send_flags = IBV_SEND_INLINE;
+	wr.wr.rdma.rkey = conn->rkey;
 	wr.wr.rdma.remote_addr =
 		lane->far_lines + slot * (NET_LINES_MAX * BASE_LINE);
-	return post_visible(lane, number, &wr);
-}
-
-int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines)
-{
-	struct net_conn *conn = lane->conn;
-	uint32_t slot = lane->n_sent % NET_LINE_SLOTS;
-	uint32_t bytes = (uint32_t)n_lines * BASE_LINE;
-	int err;
-
+	conn->bytes_sent += bytes;
 	if (base_unlikely(bytes > conn->max_inline || conn->mend)) {
+		const struct net_sent sent = {
+			.address = wr.wr.rdma.remote_addr,
+			.rkey = conn->rkey,
+			.bytes = bytes,
+			.signature = signature,
+			.is_lines = true,
+		};
 		char *stage = lane->stage_lines +
 			      slot * (NET_LINES_MAX * BASE_LINE);
 
 		memcpy(stage, lines, bytes);
-		lines = stage;
+		if (conn->mend)
+			return send_noted(lane, &sent);
+		sge.addr = (uintptr_t)stage;
+		sge.lkey = conn->lkey_stage;
+		wr.send_flags = 0;
 	}
-	if (base_unlikely(conn->mend)) {
-		struct net_sent *sent = note(lane, 0);
-
-		sent->bytes = bytes;
-		sent->is_lines = true;
-	}
-	conn->bytes_sent += bytes;
-	err = post_lines(lane, lane->n_sent + 1, lines, bytes);
-	if (base_likely(!err))
-		lane->n_sent++;
-	return err;
-}
-
-int net_send_again(struct net_lane *lane, uint32_t number)
-{
-	const struct net_sent *sent =
-		&lane->conn->mend->sent[lane->index]
-				       [(number - 1) % NET_LINE_SLOTS];
-	int err;
-
-	if (sent->is_lines)
-		return post_lines(lane, number,
-				  lane->stage_lines +
-					  (number - 1) % NET_LINE_SLOTS *
-						  (NET_LINES_MAX * BASE_LINE),
-				  sent->bytes);
-	err = post_stage(lane, number, sent->address, sent->rkey, sent->bytes);
-	return err ? err : post_word(lane, number, sent->word);
+	return post_visible(lane, &wr, signature);
 }
 
 static int write_word(struct net_conn *conn, uint64_t word, uint64_t address,

@@ -106,6 +106,32 @@ int ranks_clean(void **state)
 	return 0;
 }
 
+bool ranks_have_device(void)
+{
+	return getenv("RANKS_ENV") != NULL;
+}
+
+static void set_defaults(void)
+{
+	char *save = NULL;
+	char *text = getenv("RANKS_ENV");
+	char *word;
+
+	if (!text || getenv("WREATH_SOFT") || getenv("WREATH_SOFT_FAULTS"))
+		return;
+	text = strdup(text);
+	for (word = strtok_r(text, " ", &save); word;
+	     word = strtok_r(NULL, " ", &save)) {
+		char *value = strchr(word, '=');
+
+		if (!value)
+			exit(2);
+		*value = 0;
+		setenv(word, value + 1, 0);
+	}
+	free(text);
+}
+
 static void *run_thread(void *arg)
 {
 	rank_run(arg);
@@ -160,6 +186,7 @@ static _Noreturn void be_child(struct ranks *run, int rank, pid_t parent)
 	if (getppid() != parent)
 		_exit(2);
 	alarm(run->seconds);
+	set_defaults();
 	if (run->mode == RANKS_THREADS)
 		run_threads(run);
 	else

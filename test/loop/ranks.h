@@ -27,7 +27,7 @@
 #define RANKS_IDS 8
 #define RANKS_VALUES 8
 
-/* A sanitizer slows everything down: the tests do less of the same. */
+/* A sanitizer slows everything down ... */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RANKS_SANITIZED 1
 #elif defined(__has_feature)
@@ -39,20 +39,30 @@
 #define RANKS_SANITIZED 0
 #endif
 
+/* ... and so does another device: the tests do less of the same. */
+#define RANKS_SLOW (RANKS_SANITIZED || ranks_have_device())
+
 /* A t_x_long.c defines it and includes t_x.c: the same, more of it. */
 #ifndef RANKS_LONG
 #define RANKS_LONG 0
 #endif
 
-/* How often: under a sanitizer, in `make test`, in `make check`. */
+/* How often: when slow, in `make test`, in `make check`. */
 #define RANKS_TIMES(few, some, many)                                           \
-	(RANKS_LONG ? (RANKS_SANITIZED ? (some) : (many))                      \
-		    : (RANKS_SANITIZED ? (few) : (some)))
+	(RANKS_LONG ? (RANKS_SLOW ? (some) : (many))                           \
+		    : (RANKS_SLOW ? (few) : (some)))
 
 enum ranks_mode {
 	RANKS_PROCESSES,
 	RANKS_THREADS,
 };
+
+/*
+ * RANKS_ENV="WREATH_HCA=rxe0 ..." is how all of this folder runs on another
+ * device: what a test does not set itself is set for its ranks.  What is about
+ * the soft device stays on it.
+ */
+bool ranks_have_device(void);
 
 /* What a body returns when the test itself found something wrong. */
 #define RANKS_BROKEN (-100)

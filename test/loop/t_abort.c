@@ -95,7 +95,7 @@ static int check_aborted(struct rank *rank, int err, double start)
 	    !strstr(wreath_error_text(), "abort"))
 		return rank_broken(rank, "who aborted? '%s'",
 				   wreath_error_text());
-	if (took > DELAY_MS / 1000.0 + BOUND * (RANKS_SANITIZED ? 5 : 1))
+	if (took > DELAY_MS / 1000.0 + BOUND * (RANKS_SLOW ? 5 : 1))
 		return rank_broken(rank, "it took %.2f s", took);
 	snprintf(text, sizeof(text), "%s", wreath_error_text());
 	start = ranks_now();

@@ -13,7 +13,7 @@
 #include "test/loop/ranks.h"
 
 #define MANY (1 << 20)
-#define BOUND (RANKS_SANITIZED ? 10.0 : 3.0)
+#define BOUND (RANKS_SLOW ? 10.0 : 3.0)
 
 struct call {
 	size_t count;

@@ -17,7 +17,7 @@
 
 #define MOST 300000 /* elements */
 /* The death of a rank is known to all within two seconds. */
-#define BOUND (RANKS_SANITIZED ? 8.0 : 2.5)
+#define BOUND (RANKS_SLOW ? 8.0 : 2.5)
 
 enum habit {
 	WORKS_SMALL,

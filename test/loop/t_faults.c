@@ -12,7 +12,7 @@
 
 #include "test/loop/trial.h"
 
-#define BOUND (RANKS_SANITIZED ? 20.0 : 6.0)
+#define BOUND (RANKS_SLOW ? 20.0 : 6.0)
 
 struct fault {
 	const char *clause;
@@ -68,7 +68,7 @@ static struct ranks start(const struct plan *plan, int n)
 			    .body = work,
 			    .arg = plan,
 			    .no_comm = true,
-			    .seconds = RANKS_SANITIZED ? 100 : 40};
+			    .seconds = RANKS_SLOW ? 100 : 40};
 
 	return run;
 }

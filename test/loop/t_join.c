@@ -186,7 +186,9 @@ static void a_device_that_is_not_there_is_named(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(odds) / sizeof(odds[0]); i++)
-		expect_odd(&odds[i], 3);
+		if (!ranks_have_device() || strncmp(odds[i].name, "WREATH_SOFT",
+						    strlen("WREATH_SOFT")))
+			expect_odd(&odds[i], 3);
 }
 
 static void a_port_that_is_down_is_named_by_all(void **state)

@@ -13,7 +13,7 @@
 #include "test/loop/ranks.h"
 
 #define WARM_UP 20
-#define ROUNDS (RANKS_SANITIZED ? 30 : 200)
+#define ROUNDS (RANKS_SLOW ? 30 : 200)
 #define GROWTH_KB 6000 /* the allocator's own ups and downs */
 
 static long resident_kb(void)
@@ -89,7 +89,7 @@ static int come_and_go(struct rank *rank)
 	if (settled_fds(fds) > fds)
 		return rank_broken(rank, "%d descriptors became %d", fds,
 				   ranks_n_fds());
-	if (!RANKS_SANITIZED && resident_kb() > kb + GROWTH_KB)
+	if (!RANKS_SLOW && resident_kb() > kb + GROWTH_KB)
 		return rank_broken(rank, "%ld kB became %ld", kb,
 				   resident_kb());
 	return 0;

@@ -22,7 +22,7 @@ static void run_mix(rank_body *body, const struct trials_plan *plan, int n,
 {
 	struct ranks run = {
 		.n = n, .mode = mode, .body = body, .arg = plan,
-		.no_comm = no_comm, .seconds = RANKS_SANITIZED ? 200 : 60};
+		.no_comm = no_comm, .seconds = RANKS_SLOW ? 200 : 60};
 
 	ranks_start(&run);
 	ranks_join(&run);

@@ -57,7 +57,7 @@ static void run_row(const struct row *row, const struct trials_plan *plan,
 {
 	struct ranks run = {
 		.n = n, .mode = mode, .body = trials_body, .arg = plan,
-		.seconds = RANKS_SANITIZED ? 200 : 60};
+		.seconds = RANKS_SLOW ? 200 : 60};
 	size_t i;
 
 	for (i = 0; i < N_SETTINGS && row->settings[i].name; i++) {
@@ -80,7 +80,7 @@ static void no_setting_changes_a_result(void **state)
 	const struct trials_plan plan = {
 		.seed = ranks_seed(),
 		.bytes = 512 << 10,
-		.n_trials = RANKS_SANITIZED ? 12 : 60,
+		.n_trials = RANKS_SLOW ? 12 : 60,
 	};
 	size_t i;
 
@@ -108,7 +108,7 @@ static void settings_go_together(void **state)
 	};
 	uint64_t seed = ranks_seed();
 	struct trials_plan plan = {.bytes = 512 << 10,
-			    .n_trials = RANKS_SANITIZED ? 10 : 40};
+			    .n_trials = RANKS_SLOW ? 10 : 40};
 	int i;
 	size_t k;
 
@@ -134,7 +134,7 @@ static void chaos_changes_no_result(void **state)
 {
 	uint64_t seed = ranks_seed();
 	struct trials_plan plan = {.bytes = 256 << 10,
-			    .n_trials = RANKS_SANITIZED ? 10 : 50};
+			    .n_trials = RANKS_SLOW ? 10 : 50};
 	int i;
 
 	(void)state;

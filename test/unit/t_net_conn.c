@@ -133,7 +133,7 @@ static void lines_carry_small_messages(void)
 			memcpy(lines + i * BASE_LINE + NET_LINE_DATA, &word, 8);
 		while (!net_can_send(from, NET_LINE_SLOTS))
 			poll_both();
-		assert_int_equal(net_send_lines(from, lines, n), 0);
+		assert_int_equal(net_send_lines(from, lines, n, k), 0);
 		await_line(to, n, k);
 		assert_memory_equal(net_lines(to), lines, n * BASE_LINE);
 		assert_int_equal(net_consume(to, 4), 0);

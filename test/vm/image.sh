@@ -20,7 +20,8 @@ skip() {
 }
 
 busybox=$(command -v busybox) || skip "busybox is missing (busybox-static)"
-command -v apt-get >/dev/null || skip "apt-get, which brings a kernel, is missing"
+command -v apt-get >/dev/null ||
+	skip "apt-get, which brings a kernel, is missing"
 [ "$(uname -m)" = x86_64 ] || skip "it is for x86_64, not for $(uname -m)"
 
 mkdir -p "$dir"
@@ -36,7 +37,9 @@ package=$(apt-cache depends linux-image-amd64 2>/dev/null |
 version=${package#linux-image-}
 if ! [ -e "modules-$version/done" ]; then
 	rm -rf unpacked modules-*
-	apt-get -qq -o APT::Sandbox::User=root download "$package" || skip "cannot download $package"
+	# Its own user for downloads may have no way into this folder.
+	apt-get -qq -o APT::Sandbox::User=root download "$package" ||
+		skip "cannot download $package"
 	dpkg-deb -x "$package"_*.deb unpacked
 	rm -f "$package"_*.deb
 	mv "unpacked/lib/modules/$version" "modules-$version"
@@ -68,6 +71,7 @@ for module in $modules; do
 	done
 done
 "$busybox" depmod -b "$dir/root" "$version"
-(cd root && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >initrd.part
+(cd root && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) \
+	>initrd.part
 mv initrd.part initrd
 rm -rf root probe all-modules

@@ -18,6 +18,7 @@ top=$(cd "$here/../.." && pwd)
 base=$top/build/vm
 name=vm
 net=
+number=
 cpus=2
 memory=2048
 limit=300
@@ -25,8 +26,8 @@ interactive=
 while getopts n:l:c:p:m:t:i option; do
 	case $option in
 	n) name=$OPTARG ;;
-	l) net="-netdev socket,id=net,listen=127.0.0.1:$OPTARG" number=1 ;;
-	c) net="-netdev socket,id=net,connect=127.0.0.1:$OPTARG" number=2 ;;
+	l) net="socket,id=net,listen=127.0.0.1:$OPTARG" number=1 ;;
+	c) net="socket,id=net,connect=127.0.0.1:$OPTARG" number=2 ;;
 	p) cpus=$OPTARG ;;
 	m) memory=$OPTARG ;;
 	t) limit=$OPTARG ;;
@@ -57,18 +58,20 @@ fi
 
 # Under emulation a processor may be away for seconds; a kernel that is stuck
 # is noticed all the same.
-words="console=ttyS0 quiet loglevel=5 panic=-1 oops=panic mitigations=off
-	no_timer_check rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60
-	wreath.name=$name wreath.dir=$dir"
+words="console=ttyS0 quiet loglevel=5 panic=-1 oops=panic mitigations=off"
+words="$words no_timer_check rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60"
+words="$words wreath.name=$name wreath.dir=$dir"
 [ -z "$net" ] || words="$words wreath.net=$number"
+share=security_model=none,multidevs=remap
 set -- -accel "${VM_ACCEL:-tcg,thread=multi}" -cpu max -smp "$cpus" \
 	-m "$memory" -nodefaults -no-reboot -display none \
 	-kernel "$base/vmlinuz" -initrd "$base/initrd" \
-	-append "$(echo $words)" \
-	-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
-	-virtfs "local,path=$dir,mount_tag=out,security_model=none,multidevs=remap"
-[ -z "$net" ] || set -- "$@" $net \
-	-device virtio-net-pci,netdev=net,host_mtu=4500,mac=52:54:00:77:00:0$number
+	-append "$words" \
+	-virtfs "local,path=/,mount_tag=host,readonly=on,$share" \
+	-virtfs "local,path=$dir,mount_tag=out,$share"
+mac=52:54:00:77:00:0${number:-0}
+[ -z "$net" ] || set -- "$@" -netdev "$net" -device \
+	"virtio-net-pci,romfile=,netdev=net,host_mtu=4500,mac=$mac"
 if [ -n "$interactive" ]; then
 	exec qemu-system-x86_64 "$@" -serial mon:stdio
 fi
