@@ -26,9 +26,9 @@ static const struct bench_option options[] = {
 static const char usage_line[] = "wreath info [--json]";
 static const char usage_text[] =
 	"Shows the devices of libibverbs and of the soft device, their ports "
-	"and\naddresses, and every WREATH_* variable: its value, where that "
-	"came from, and\nwhat it is for.  Exit status 1 if a variable's value "
-	"is refused.";
+	"and\naddresses with what becomes of them, and every WREATH_* "
+	"variable: its value,\nwhere that came from, and what it is for.  Exit "
+	"status 1 if a variable's value\nis refused.";
 
 /* An id carries a secret: whoever reads the screen must not get it. */
 static const char *shown(const struct info *info, int i)
@@ -36,6 +36,16 @@ static const char *shown(const struct info *info, int i)
 	if (i == BASE_ENV_COMM_ID && info->env.text[i][0])
 		return "(hidden)";
 	return info->env.text[i];
+}
+
+static void print_gid(const struct info_gid *gid)
+{
+	printf("      GID %d: %s", gid->index, gid->address);
+	if (gid->prefix)
+		printf("/%d", gid->prefix);
+	if (gid->interface[0])
+		printf(" on %s", gid->interface);
+	printf(", %s: %s\n", gid->type, gid->verdict);
 }
 
 static void print_port(const struct info_port *port)
@@ -51,8 +61,7 @@ static void print_port(const struct info_port *port)
 		printf(", LID %d", port->lid);
 	printf("\n");
 	for (i = 0; i < port->n_gids; i++)
-		printf("      GID %d: %s, %s\n", port->gids[i].index,
-		       port->gids[i].text, port->gids[i].type);
+		print_gid(&port->gids[i]);
 }
 
 static void print_source(const struct info_source *source)
@@ -115,11 +124,18 @@ static void json_port(const struct info_port *port)
 	printf(", \"rate_gbps\": %g, \"mtu\": %d, \"lid\": %d, \"gids\": [",
 	       port->rate_gbps, port->mtu, port->lid);
 	for (i = 0; i < port->n_gids; i++) {
-		printf("%s{\"index\": %d, ", i ? ", " : "",
-		       port->gids[i].index);
-		json_pair("gid", port->gids[i].text);
+		const struct info_gid *gid = &port->gids[i];
+
+		printf("%s{\"index\": %d, ", i ? ", " : "", gid->index);
+		json_pair("gid", gid->text);
 		printf(", ");
-		json_pair("type", port->gids[i].type);
+		json_pair("type", gid->type);
+		printf(", ");
+		json_pair("address", gid->address);
+		printf(", \"prefix\": %d, ", gid->prefix);
+		json_pair("interface", gid->interface);
+		printf(", ");
+		json_pair("verdict", gid->verdict);
 		printf("}");
 	}
 	printf("]}");
@@ -200,6 +216,7 @@ int info_main(int argc, char **argv)
 	static struct info info;
 	struct bench_args args = {"wreath info", options, argc, argv, 0, false};
 	const char *value;
+	int64_t wanted = -1;
 	int found = bench_read(&args, &info, &value);
 
 	if (found == BENCH_HELP) {
@@ -214,8 +231,10 @@ int info_main(int argc, char **argv)
 	info.has_env = !base_env_load(&info.env);
 	if (!info.has_env)
 		bench_refuse(&args, "%s", wreath_error_text());
-	info_probe(verbs_ibv, "libibverbs", &info.sources[0]);
-	info_probe(soft_table, "soft", &info.sources[1]);
+	if (info.has_env)
+		wanted = info.env.value[BASE_ENV_GID_INDEX];
+	info_probe(verbs_ibv, "libibverbs", wanted, &info.sources[0]);
+	info_probe(soft_table, "soft", wanted, &info.sources[1]);
 	if (info.as_json)
 		print_json(&info);
 	else

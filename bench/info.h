@@ -11,12 +11,16 @@
 
 /* Of each kind at most: what is beyond is counted, and not shown. */
 #define INFO_DEVICES_MAX 64
-#define INFO_GIDS_MAX 32
+#define INFO_GIDS_MAX 64
 
 struct info_gid {
 	int index;
 	char text[48];	  /* as an IPv6 address */
 	const char *type; /* "IB", "RoCE v1", "RoCE v2" */
+	char address[48]; /* as the interface has it, "10.0.0.1" */
+	int prefix;	  /* of its subnet; 0: unknown */
+	char interface[16];  /* "": unknown */
+	const char *verdict; /* "chosen", "candidate", or why not */
 };
 
 struct info_port {
@@ -46,9 +50,12 @@ struct info_source {
 	struct info_device devices[INFO_DEVICES_MAX];
 };
 
-/* Ask for all that there is; what fails is said in the errors. */
+/*
+ * Ask for all that there is; what fails is said in the errors.  @wanted is
+ * WREATH_GID_INDEX.
+ */
 void info_probe(int (*get)(const struct verbs_table **out), const char *name,
-		struct info_source *source);
+		int64_t wanted, struct info_source *source);
 void info_release(struct info_source *source);
 
 #endif

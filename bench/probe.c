@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/info.h"
+#include "net/net.h"
 
 static const char *state_name(enum ibv_port_state state)
 {
@@ -37,69 +39,45 @@ static const char *gid_type_name(uint32_t type)
 	return "unknown";
 }
 
-/* Gb/s of a lane, by the bit of PortInfo's LinkSpeedActive. */
-static double lane_rate(unsigned int speed)
+static void take_gid(const struct net_gid_row *row, struct info_gid *gid)
 {
-	switch (speed) {
-	case 1:
-		return 2.5; /* SDR */
-	case 2:
-		return 5; /* DDR */
-	case 4:
-	case 8:
-		return 10; /* QDR, FDR10 */
-	case 16:
-		return 14; /* FDR */
-	case 32:
-		return 25; /* EDR */
-	case 64:
-		return 50; /* HDR */
-	case 128:
-		return 100; /* NDR */
-	}
-	return 0;
-}
+	bool is_ipv4 = row->gid.kind == NET_GID_IPV4;
 
-static int n_lanes(unsigned int width)
-{
-	switch (width) {
-	case 1:
-		return 1;
-	case 2:
-		return 4;
-	case 4:
-		return 8;
-	case 8:
-		return 12;
-	case 16:
-		return 2;
-	}
-	return 0;
+	gid->index = row->index;
+	gid->type = gid_type_name(row->type);
+	gid->verdict = row->why;
+	gid->prefix = row->gid.prefix;
+	snprintf(gid->interface, sizeof(gid->interface), "%s", row->ifname);
+	inet_ntop(AF_INET6, row->gid.raw, gid->text, sizeof(gid->text));
+	snprintf(gid->address, sizeof(gid->address), "%s", gid->text);
+	if (!is_ipv4)
+		return;
+	inet_ntop(AF_INET, row->gid.raw + 12, gid->address,
+		  sizeof(gid->address));
+	gid->prefix = row->gid.prefix > 96 ? row->gid.prefix - 96 : 0;
 }
 
 /* The entries of a port's table that are in use. */
-static void probe_gids(struct verbs_device *device, int length,
-		       struct info_port *port)
+static int probe_gids(struct verbs_device *device,
+		      const struct ibv_port_attr *attr, int64_t wanted,
+		      struct info_port *port)
 {
+	struct net_gid_row *rows = calloc(INFO_GIDS_MAX, sizeof(*rows));
 	int i;
 
-	for (i = 0; i < length && port->n_gids < INFO_GIDS_MAX; i++) {
-		struct info_gid *gid = &port->gids[port->n_gids];
-		struct ibv_gid_entry entry = {.gid = {.raw = {0}}};
-		static const union ibv_gid none;
-
-		if (verbs_gid(device, port->number, i, &entry) ||
-		    !memcmp(&entry.gid, &none, sizeof(none)))
-			continue;
-		gid->index = i;
-		gid->type = gid_type_name(entry.gid_type);
-		inet_ntop(AF_INET6, entry.gid.raw, gid->text,
-			  sizeof(gid->text));
-		port->n_gids++;
-	}
+	if (!rows)
+		return base_error(WREATH_ENOMEM, "no memory for %d GIDs",
+				  INFO_GIDS_MAX);
+	port->n_gids = net_gid_rows(device, port->number, attr, wanted, rows,
+				    INFO_GIDS_MAX);
+	for (i = 0; i < port->n_gids; i++)
+		take_gid(&rows[i], &port->gids[i]);
+	free(rows);
+	return 0;
 }
 
-static int probe_port(struct verbs_device *device, struct info_port *port)
+static int probe_port(struct verbs_device *device, int64_t wanted,
+		      struct info_port *port)
 {
 	struct ibv_port_attr attr = {0};
 	int error = verbs_port(device, port->number, &attr);
@@ -110,16 +88,15 @@ static int probe_port(struct verbs_device *device, struct info_port *port)
 	port->link_layer = attr.link_layer == IBV_LINK_LAYER_ETHERNET
 				   ? "Ethernet"
 				   : "InfiniBand";
-	port->rate_gbps = lane_rate(attr.active_speed) *
-			  n_lanes(attr.active_width);
+	port->rate_gbps = verbs_port_mbps(&attr) / 1000.0;
 	/* IBV_MTU_256 is 1, and each step doubles. */
 	port->mtu = 128 << attr.active_mtu;
 	port->lid = attr.lid;
-	probe_gids(device, attr.gid_tbl_len, port);
-	return 0;
+	return probe_gids(device, &attr, wanted, port);
 }
 
-static int probe_ports(struct verbs_device *device, struct info_device *info)
+static int probe_ports(struct verbs_device *device, int64_t wanted,
+		       struct info_device *info)
 {
 	int n = device->attr.phys_port_cnt;
 	int error;
@@ -130,7 +107,7 @@ static int probe_ports(struct verbs_device *device, struct info_device *info)
 		return base_error(WREATH_ENOMEM, "no memory for %d ports", n);
 	for (i = 0; i < n; i++) {
 		info->ports[i].number = i + 1;
-		error = probe_port(device, &info->ports[i]);
+		error = probe_port(device, wanted, &info->ports[i]);
 		if (error)
 			return error;
 		info->n_ports++;
@@ -138,7 +115,7 @@ static int probe_ports(struct verbs_device *device, struct info_device *info)
 	return 0;
 }
 
-static void probe_device(const struct verbs_table *table,
+static void probe_device(const struct verbs_table *table, int64_t wanted,
 			 struct info_device *info)
 {
 	struct verbs_device *device;
@@ -150,14 +127,14 @@ static void probe_device(const struct verbs_table *table,
 	}
 	snprintf(info->firmware, sizeof(info->firmware), "%.63s",
 		 device->attr.fw_ver);
-	if (probe_ports(device, info))
+	if (probe_ports(device, wanted, info))
 		snprintf(info->error, sizeof(info->error), "%s",
 			 wreath_error_text());
 	verbs_device_close(device);
 }
 
 void info_probe(int (*get)(const struct verbs_table **out), const char *name,
-		struct info_source *source)
+		int64_t wanted, struct info_source *source)
 {
 	struct verbs_name names[INFO_DEVICES_MAX];
 	const struct verbs_table *table;
@@ -176,7 +153,7 @@ void info_probe(int (*get)(const struct verbs_table **out), const char *name,
 		snprintf(source->devices[i].name,
 			 sizeof(source->devices[i].name), "%.63s",
 			 names[i].name);
-		probe_device(table, &source->devices[i]);
+		probe_device(table, wanted, &source->devices[i]);
 	}
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "comm/inner.h"
-#include "soft/soft.h"
 
 /*
  * With more ranks than cores every pause keeps the one waited for from
@@ -93,6 +92,7 @@ static void count_hosts(struct wreath_comm *comm)
 		}
 		comm->crowded |= n > topo_cores_count(&cores);
 		comm->all_local &= n == comm->n_ranks;
+		comm->all_ports |= comm->infos[i].all_ports;
 	}
 }
 
@@ -105,6 +105,8 @@ static int meet(struct wreath_comm *comm)
 		.arrival = (int32_t)comm->env.value[BASE_ENV_ARRIVAL],
 		.channels = (int32_t)comm->env.value[BASE_ENV_CHANNELS],
 		.slots = (int32_t)comm->env.value[BASE_ENV_SLOTS],
+		.all_ports = *comm->env.text[BASE_ENV_HCA] ||
+			     !strcmp(comm->env.text[BASE_ENV_SOFT], "off"),
 		.slot_bytes = comm->env.value[BASE_ENV_SLOT_BYTES],
 	};
 	int err, i;
@@ -121,34 +123,6 @@ static int meet(struct wreath_comm *comm)
 	}
 	count_hosts(comm);
 	return compare_infos(comm);
-}
-
-static int open_net(struct wreath_comm *comm)
-{
-	const struct net_notes notes = comm_notes(comm);
-	struct net_args args = {
-		.env = &comm->env,
-		.all_local = comm->all_local,
-		.crowded = comm->crowded,
-		.rank = comm->rank,
-		.n_ranks = comm->n_ranks,
-		.names = comm->names,
-		.notes = &notes,
-	};
-	int err = soft_table(&args.soft);
-
-	if (err && err != WREATH_EUNSUP)
-		return err;
-	/* libibverbs is loaded where it may be needed, not in every program. */
-	if (err || !comm->all_local || *comm->env.text[BASE_ENV_HCA]) {
-		err = verbs_ibv(&args.ibv);
-		if (err && err != WREATH_EUNSUP)
-			return err;
-	}
-	err = net_open(&args, &comm->net);
-	if (!err)
-		boot_answer_by(comm->boot, comm_answer, comm->net);
-	return err;
 }
 
 static void comm_free(struct wreath_comm *comm)
@@ -183,7 +157,7 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 		return err;
 	err = meet(comm);
 	if (!err)
-		err = open_net(comm);
+		err = comm_ports_open(comm);
 	if (err) {
 		/* The others wait for this rank: tell them why it is gone. */
 		comm_own_words(comm, text);

@@ -28,13 +28,15 @@ struct comm_info {
 	struct topo_cores cores;
 	uint32_t version;
 	int32_t algo, arrival, channels, slots;
+	int32_t all_ports; /* this rank needs more than the soft device */
+	int32_t pad;
 	int64_t slot_bytes;
 };
 
 struct wreath_comm {
 	uint64_t magic;
 	int rank, n_ranks;
-	bool crowded, all_local, is_final;
+	bool crowded, all_local, all_ports, is_final;
 	struct base_env env;
 	struct boot *boot;
 	struct net *net;
@@ -108,6 +110,10 @@ struct net_notes comm_notes(struct wreath_comm *comm);
 int comm_while_waiting(void *arg);
 /* For boot: what this rank, its net in @arg, is doing. */
 size_t comm_answer(void *arg, const void *ask, size_t bytes, void *reply);
+
+/* ports.c: find the ports of this rank, and those that each peer is reached
+ * by.  Collective. */
+int comm_ports_open(struct wreath_comm *comm);
 
 /* plans.c: the plan of @algo, connected; made at first use. */
 int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "comm/inner.h"
@@ -77,8 +78,6 @@ int comm_compare(struct wreath_comm *comm, const struct net_sign *sign)
 static int offer(struct wreath_comm *comm, const bool *needed, int peer)
 {
 	struct net_record records[NET_CHANNELS_MAX];
-	uint64_t host = comm->infos[comm->rank].host_id;
-	bool local = comm->infos[peer].host_id == host;
 	int n = comm->net->n_channels;
 	int c, err;
 
@@ -86,7 +85,7 @@ static int offer(struct wreath_comm *comm, const bool *needed, int peer)
 	for (c = 0; c < n; c++) {
 		if (!needed[peer * NET_CHANNELS_MAX + c])
 			continue;
-		err = net_conn_new(comm->net, peer, c, local, &records[c]);
+		err = net_conn_new(comm->net, peer, c, &records[c]);
 		if (err)
 			return err;
 	}
@@ -94,6 +93,7 @@ static int offer(struct wreath_comm *comm, const bool *needed, int peer)
 			 (size_t)n * sizeof(*records));
 }
 
+/* WREATH_EAGAIN: not by this pair of ports. */
 static int accept_offer(struct wreath_comm *comm, const bool *needed, int peer)
 {
 	struct net_record records[NET_CHANNELS_MAX];
@@ -108,11 +108,132 @@ static int accept_offer(struct wreath_comm *comm, const bool *needed, int peer)
 	return err;
 }
 
+/* Connections to be made, and how far they have come. */
+struct connecting {
+	const bool *needed;
+	int *peers; /* those that are not connected */
+	int n_peers;
+	struct net_verdict *verdicts; /* [n_ranks]; NULL while all is well */
+};
+
+static void connecting_release(struct connecting *all)
+{
+	base_free(all->verdicts);
+	base_free(all->peers);
+}
+
+static int connecting_init(struct connecting *all, struct wreath_comm *comm,
+			   const bool *needed)
+{
+	int i;
+
+	memset(all, 0, sizeof(*all));
+	all->needed = needed;
+	all->peers = base_alloc((size_t)comm->n_ranks, sizeof(*all->peers));
+	for (i = 0; i < comm->n_ranks && all->peers; i++)
+		if (is_needed(needed, comm->net->n_channels, i))
+			all->peers[all->n_peers++] = i;
+	return all->peers ? 0 : WREATH_ENOMEM;
+}
+
+/* Keep what @err says of the way to @peer, to be told and compared. */
+static int note_failure(struct connecting *all, struct wreath_comm *comm,
+			int peer, int err)
+{
+	struct net_verdict *verdict;
+
+	if (!all->verdicts)
+		all->verdicts = base_alloc((size_t)comm->n_ranks,
+					   sizeof(*all->verdicts));
+	if (!all->verdicts)
+		return WREATH_ENOMEM;
+	verdict = &all->verdicts[peer];
+	verdict->error = err;
+	snprintf(verdict->text, sizeof(verdict->text), "%.500s",
+		 base_error_text());
+	return 0;
+}
+
+/* One try with every peer that is left. */
+static int try_peers(struct connecting *all, struct wreath_comm *comm)
+{
+	int err = 0;
+	int i;
+
+	base_free(all->verdicts);
+	all->verdicts = NULL;
+	for (i = 0; i < all->n_peers && !err; i++)
+		err = offer(comm, all->needed, all->peers[i]);
+	for (i = 0; i < all->n_peers && !err; i++) {
+		err = accept_offer(comm, all->needed, all->peers[i]);
+		if (err == WREATH_EAGAIN)
+			err = note_failure(all, comm, all->peers[i], err);
+	}
+	return err;
+}
+
+/*
+ * A pair of ports did not work somewhere: each two ranks that are connecting
+ * tell each other, and go on to their next pair where it was theirs.
+ */
+static int compare_verdicts(struct connecting *all, struct wreath_comm *comm)
+{
+	const struct net_verdict none = {.error = 0};
+	int n_left = 0;
+	int err = 0;
+	int i;
+
+	for (i = 0; i < all->n_peers && !err; i++)
+		err = boot_send(comm->boot, all->peers[i],
+				all->verdicts ? &all->verdicts[all->peers[i]]
+					      : &none, sizeof(none));
+	for (i = 0; i < all->n_peers && !err; i++) {
+		int peer = all->peers[i];
+		const struct net_verdict *mine =
+			all->verdicts ? &all->verdicts[peer] : &none;
+		struct net_verdict theirs;
+
+		err = boot_recv(comm->boot, peer, &theirs, sizeof(theirs));
+		if (err || (!mine->error && !theirs.error))
+			continue;
+		theirs.text[sizeof(theirs.text) - 1] = 0;
+		err = net_conn_next(comm->net, peer, mine, &theirs);
+		all->peers[n_left++] = peer;
+	}
+	all->n_peers = n_left;
+	return err;
+}
+
+/* Every rank takes part in every turn, also one that is connected itself. */
+static int connect_peers(struct connecting *all, struct wreath_comm *comm)
+{
+	char is_bad[SCHED_RANKS_MAX];
+	bool is_done = false;
+	int err = 0;
+
+	while (!err && !is_done) {
+		char mine;
+		int i;
+
+		err = try_peers(all, comm);
+		if (err)
+			return err;
+		mine = all->verdicts ? 1 : 0;
+		/* And no message before the peer's queue pair can take it. */
+		err = boot_all_gather(comm->boot, &mine, 1, is_bad);
+		is_done = true;
+		for (i = 0; i < comm->n_ranks && !err; i++)
+			is_done &= !is_bad[i];
+		if (!err && !is_done)
+			err = compare_verdicts(all, comm);
+	}
+	return err;
+}
+
 static int connect_missing(struct wreath_comm *comm, const bool *needed,
 			   const struct net_sign *sign)
 {
-	int n_channels = comm->net->n_channels;
-	char done[SCHED_RANKS_MAX];
+	struct connecting all;
 	/*
 	 * Every rank that connects has the same call before it, or they
 	 * disagree; to see that here saves them from waiting for records that
@@ -121,16 +242,12 @@ static int connect_missing(struct wreath_comm *comm, const bool *needed,
 	int err = comm_compare(comm, sign);
 	int i;
 
-	for (i = 0; i < comm->n_ranks && !err; i++)
-		if (is_needed(needed, n_channels, i))
-			err = offer(comm, needed, i);
-	for (i = 0; i < comm->n_ranks && !err; i++)
-		if (is_needed(needed, n_channels, i))
-			err = accept_offer(comm, needed, i);
+	if (!err)
+		err = connecting_init(&all, comm, needed);
 	if (err)
 		return err;
-	/* No message before the peer's queue pair can take it. */
-	err = boot_all_gather(comm->boot, "", 1, done);
+	err = connect_peers(&all, comm);
+	connecting_release(&all);
 	for (i = 0; i < comm->n_ranks * NET_CHANNELS_MAX && !err; i++)
 		if (needed[i])
 			err = net_conn_reach(comm->net, i / NET_CHANNELS_MAX,

@@ -178,6 +178,7 @@ static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
 	}
 	if (now - wait->ask_ns > EXEC_ASK_NS) {
 		wait->ask_ns = now;
+		net_events(plan->net);
 		err = ask_peers(plan, wait);
 	}
 	return err;

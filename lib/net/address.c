@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <arpa/inet.h>
+/* The one place where the addresses of InfiniBand and Ethernet differ. */
 #include <string.h>
 
 #include "net/inner.h"
@@ -8,185 +8,81 @@
 #define NET_TRAFFIC_CLASS 106
 #define NET_HOP_LIMIT 64
 
-enum gid_family { GID_IPV4, GID_IPV6, GID_LINK_LOCAL, GID_NONE };
-
-static enum gid_family family(const union ibv_gid *gid)
+/*
+ * Of the interface that it was found on: VLANs of a port have its link-local
+ * address, too.  Any other address may have come back on another interface.
+ */
+static bool is_same_link(const struct net_port *port,
+			 const struct ibv_gid_entry *entry)
 {
-	static const uint8_t v4[12] = {[10] = 0xff, [11] = 0xff};
-	static const uint8_t none[16];
-
-	if (!memcmp(gid->raw, none, sizeof(none)))
-		return GID_NONE;
-	if (!memcmp(gid->raw, v4, sizeof(v4)))
-		return GID_IPV4;
-	if (gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80)
-		return GID_LINK_LOCAL;
-	return GID_IPV6;
-}
-
-void net_gid_text(const union ibv_gid *gid, char out[64])
-{
-	if (family(gid) == GID_IPV4)
-		inet_ntop(AF_INET, gid->raw + 12, out, 64);
-	else
-		inet_ntop(AF_INET6, gid->raw, out, 64);
-}
-
-/* Candidates in order of preference: IPv4, IPv6, then link-local. */
-static void add_candidate(struct net_port *port,
-			  const struct ibv_gid_entry *entry)
-{
-	int at = port->n_gids;
 	int i;
 
-	while (at && family(&port->gids[at - 1]) > family(&entry->gid))
-		at--;
-	if (at == NET_GIDS_MAX)
-		return;
-	if (port->n_gids < NET_GIDS_MAX)
-		port->n_gids++;
-	for (i = port->n_gids - 1; i > at; i--) {
-		port->gids[i] = port->gids[i - 1];
-		port->gid_index[i] = port->gid_index[i - 1];
-	}
-	port->gids[at] = entry->gid;
-	port->gid_index[at] = (uint8_t)entry->gid_index;
+	if (net_gid_kind(entry->gid.raw) != NET_GID_LINK_LOCAL)
+		return true;
+	for (i = 0; i < port->n_gids; i++)
+		if (!memcmp(port->gids[i].raw, entry->gid.raw, 16))
+			return port->ifindexes[i] == entry->ndev_ifindex;
+	return true;
 }
 
-void net_gids_find(struct net_port *port, const struct base_env *env)
+int net_gid_index(const struct net_port *port, const union ibv_gid *gid)
 {
-	int64_t wanted = env->value[BASE_ENV_GID_INDEX];
 	bool ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	int i;
 
-	for (i = 0; i < port->attr.gid_tbl_len && i < 256; i++) {
-		struct ibv_gid_entry entry;
+	for (i = 0; i < port->attr.gid_tbl_len && i < NET_TABLE_MAX; i++) {
+		struct ibv_gid_entry entry = {.gid_index = 0};
 
-		if (wanted >= 0 && ethernet && i != wanted)
+		if (!verbs_gid_try(port->device, port->number, i, &entry) ||
+		    memcmp(&entry.gid, gid, sizeof(*gid)))
 			continue;
-		if (verbs_gid(port->device, port->number, i, &entry))
-			continue;
-		if (family(&entry.gid) == GID_NONE)
-			continue;
-		if (ethernet && entry.gid_type != IBV_GID_TYPE_ROCE_V2)
-			continue;
-		add_candidate(port, &entry);
+		if (!ethernet || (entry.gid_type == IBV_GID_TYPE_ROCE_V2 &&
+				  is_same_link(port, &entry)))
+			return i;
 	}
+	return -1;
 }
 
-static int common_bits(const union ibv_gid *a, const union ibv_gid *b)
+void net_address_fill(const struct net_port *port, const union ibv_gid *mine,
+		      const union ibv_gid *theirs, int index,
+		      const struct base_env *env, struct ibv_ah_attr *ah)
 {
-	int i;
+	int64_t traffic_class = env->value[BASE_ENV_TRAFFIC_CLASS];
+	bool ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 
-	for (i = 0; i < 16; i++) {
-		int differ = a->raw[i] ^ b->raw[i];
-
-		if (differ)
-			return i * 8 + __builtin_clz((unsigned int)differ) - 24;
-	}
-	return 128;
-}
-
-/*
- * How well two GIDs fit: the same family, and then the longer the common
- * prefix, the more likely one subnet.  Symmetric, so that both ends choose the
- * same pair.
- */
-static int fit(const union ibv_gid *a, const union ibv_gid *b)
-{
-	if (family(a) != family(b))
-		return -1;
-	return (GID_NONE - (int)family(a)) * 1000 + common_bits(a, b);
-}
-
-static uint32_t pair_bit(int mine, int theirs)
-{
-	return 1u << (mine * NET_GIDS_MAX + theirs);
-}
-
-/* The best pair that is not among @refused. */
-static bool choose_gids(const struct net_conn *conn, uint32_t refused,
-			int *mine, int *theirs)
-{
-	const struct net_port *port = conn->port;
-	int best = -1;
-	int i, j;
-
-	for (i = 0; i < port->n_gids; i++) {
-		for (j = 0; j < conn->other.n_gids; j++) {
-			int score = fit(&port->gids[i], &conn->other.gids[j]);
-
-			if (score <= best || (refused & pair_bit(i, j)))
-				continue;
-			best = score;
-			*mine = i;
-			*theirs = j;
-		}
-	}
-	return best >= 0;
-}
-
-static void fill_grh(const struct net_conn *conn, int mine, int theirs,
-		     int traffic_class, struct ibv_ah_attr *ah)
-{
+	memset(ah, 0, sizeof(*ah));
+	ah->port_num = (uint8_t)port->number;
+	ah->sl = (uint8_t)env->value[BASE_ENV_SL];
+	/* Within a subnet of InfiniBand the LID says all. */
+	if (!ethernet && !memcmp(mine->raw, theirs->raw, 8))
+		return;
 	ah->is_global = 1;
-	ah->grh.dgid = conn->other.gids[theirs];
-	ah->grh.sgid_index = conn->port->gid_index[mine];
+	ah->grh.dgid = *theirs;
+	ah->grh.sgid_index = (uint8_t)index;
 	ah->grh.hop_limit = NET_HOP_LIMIT;
-	ah->grh.traffic_class = (uint8_t)traffic_class;
-}
-
-static void note_gids(struct net_conn *conn, int mine, int theirs)
-{
-	conn->gid = conn->port->gids[mine];
-	conn->other_gid = conn->other.gids[theirs];
-}
-
-/* Every pair that fits is tried: a table may hold GIDs that no longer work. */
-static int ethernet_address(struct net_conn *conn, int traffic_class,
-			    struct ibv_ah_attr *ah)
-{
-	struct net_port *port = conn->port;
-	uint32_t refused = 0;
-	int mine, theirs;
-
-	while (choose_gids(conn, refused, &mine, &theirs)) {
-		fill_grh(conn, mine, theirs, traffic_class, ah);
-		if (!verbs_ah_try(port->device, port->pd, ah)) {
-			note_gids(conn, mine, theirs);
-			return 0;
-		}
-		refused |= pair_bit(mine, theirs);
-	}
-	return base_error(WREATH_ENET,
-			  "%s has no RoCEv2 GID that %s for one of %s; give "
-			  "both ports an address (`ip addr`) of one network, "
-			  "or set WREATH_GID_INDEX", port->text,
-			  refused ? "works" : "is of the same family",
-			  conn->net->names[conn->peer]);
+	if (ethernet)
+		ah->grh.traffic_class =
+			(uint8_t)(traffic_class < 0 ? NET_TRAFFIC_CLASS
+						    : traffic_class);
 }
 
 int net_address(struct net_conn *conn, const struct base_env *env,
 		struct ibv_ah_attr *ah)
 {
-	const struct net_port *port = conn->port;
-	int64_t traffic_class = env->value[BASE_ENV_TRAFFIC_CLASS];
-	int mine, theirs;
+	struct net_port *port = conn->port;
+	int index = net_gid_index(port, &conn->gid);
+	char text[64];
 
-	memset(ah, 0, sizeof(*ah));
-	ah->port_num = (uint8_t)port->number;
-	ah->sl = (uint8_t)env->value[BASE_ENV_SL];
-	if (port->attr.link_layer == IBV_LINK_LAYER_ETHERNET)
-		return ethernet_address(conn,
-					traffic_class < 0 ? NET_TRAFFIC_CLASS
-							  : (int)traffic_class,
-					ah);
+	net_gid_text(&conn->gid, text);
+	if (index < 0)
+		return base_error(WREATH_ENET,
+				  "GID %s of %s:%d is gone: was its address "
+				  "removed?", text, port->device->name,
+				  port->number);
+	net_address_fill(port, &conn->gid, &conn->other_gid, index, env, ah);
 	ah->dlid = conn->other.lid;
-	if (!choose_gids(conn, 0, &mine, &theirs))
-		return 0;
-	note_gids(conn, mine, theirs);
-	/* Across subnets the LID is a router's: the GRH says whose. */
-	if (memcmp(conn->gid.raw, conn->other_gid.raw, 8))
-		fill_grh(conn, mine, theirs, 0, ah);
+	/* A queue pair would be refused as well, but could not try again. */
+	if (port->attr.link_layer == IBV_LINK_LAYER_ETHERNET)
+		return verbs_ah_try(port->device, port->pd, ah);
 	return 0;
 }

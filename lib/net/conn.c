@@ -11,7 +11,7 @@ int net_open(const struct net_args *args, struct net **out)
 	struct net *net = base_alloc(1, sizeof(*net));
 	size_t n = (size_t)args->n_ranks * NET_CHANNELS_MAX;
 	void *board;
-	int err, i;
+	int err;
 
 	if (!net)
 		return WREATH_ENOMEM;
@@ -32,7 +32,10 @@ int net_open(const struct net_args *args, struct net **out)
 			(size_t)env->value[BASE_ENV_SLOT_BYTES], 4096);
 	net->conns = base_alloc(n, sizeof(*net->conns));
 	net->active = base_alloc(n, sizeof(*net->active));
-	err = net->conns && net->active ? 0 : WREATH_ENOMEM;
+	net->is_local = base_alloc((size_t)args->n_ranks, sizeof(bool));
+	net->attempts = base_alloc((size_t)args->n_ranks, 1);
+	err = net->conns && net->active && net->is_local && net->attempts
+		      ? 0 : WREATH_ENOMEM;
 	if (!err)
 		err = net_mrs_init(net);
 	if (!err)
@@ -43,13 +46,6 @@ int net_open(const struct net_args *args, struct net **out)
 	if (err)
 		goto err_close;
 	net->board = board;
-	for (i = 0; i < net->n_ports && !err; i++)
-		err = verbs_mr_new(net->ports[i].device, net->ports[i].pd,
-				   board, NET_SIGNS * sizeof(*net->board),
-				   net->board_fd, 0, IBV_ACCESS_REMOTE_READ,
-				   &net->board_mr[i]);
-	if (err)
-		goto err_close;
 	*out = net;
 	return 0;
 err_close:
@@ -59,7 +55,7 @@ err_close:
 
 const char *net_text(const struct net *net)
 {
-	return net->ports[0].text;
+	return net->text;
 }
 
 int net_box_new(struct net_port *port, size_t bytes, int access,
@@ -152,14 +148,13 @@ static void fill_record(struct net_conn *conn, struct net_record *record)
 	record->address = (uintptr_t)conn->mailbox;
 	record->mailbox_bytes = conn->mailbox_bytes;
 	record->board = (uintptr_t)net->board;
-	record->board_rkey = net->board_mr[port - net->ports]->rkey;
+	record->board_rkey = port->board_mr->rkey;
 	record->slot_bytes = (uint32_t)net->slot_bytes;
 	record->n_slots = (uint8_t)net->n_slots;
 	record->lid = port->attr.lid;
 	record->link_layer = port->attr.link_layer;
 	record->mtu = (uint8_t)port->attr.active_mtu;
-	record->n_gids = (uint8_t)port->n_gids;
-	memcpy(record->gids, port->gids, sizeof(record->gids));
+	record->attempt = net->attempts[conn->peer];
 }
 
 static void conn_free(struct net_conn *conn)
@@ -181,7 +176,7 @@ static void conn_free(struct net_conn *conn)
 	base_free(conn);
 }
 
-int net_conn_new(struct net *net, int peer, int channel, bool local,
+int net_conn_new(struct net *net, int peer, int channel,
 		 struct net_record *record)
 {
 	struct net_conn *conn = base_alloc(1, sizeof(*conn));
@@ -191,9 +186,13 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 		return WREATH_ENOMEM;
 	wreath_assert(!net_conn(net, peer, channel));
 	conn->net = net;
-	conn->port = net_port_for(net, local);
 	conn->peer = peer;
 	conn->channel = channel;
+	err = net_agree_conn(conn);
+	if (err) {
+		base_free(conn);
+		return err;
+	}
 	conn->mailbox_bytes =
 		NET_BOX_SLOTS +
 		NET_LANES * net->slot_bytes * (size_t)net->n_slots;
@@ -214,6 +213,32 @@ int net_conn_new(struct net *net, int peer, int channel, bool local,
 	return 0;
 }
 
+static void forget(struct net *net, struct net_conn *conn)
+{
+	int i;
+
+	net->conns[conn->peer * NET_CHANNELS_MAX + conn->channel] = NULL;
+	for (i = 0; i < net->n_active; i++)
+		if (net->active[i] == conn)
+			break;
+	net->active[i] = net->active[--net->n_active];
+	conn_free(conn);
+}
+
+int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
+		  const struct net_verdict *theirs)
+{
+	int c;
+
+	for (c = 0; c < NET_CHANNELS_MAX; c++) {
+		struct net_conn *conn = net_conn(net, peer, c);
+
+		if (conn && !conn->ready)
+			forget(net, conn);
+	}
+	return net_agree_next(net, peer, mine, theirs);
+}
+
 void net_close(struct net *net)
 {
 	int i;
@@ -223,12 +248,14 @@ void net_close(struct net *net)
 	for (i = 0; i < net->n_active; i++)
 		conn_free(net->active[i]);
 	net_mrs_release(net);
-	for (i = 0; i < net->n_ports; i++)
-		verbs_mr_free(net->ports[i].device, net->board_mr[i]);
+	net_events(net);
 	net_ports_close(net);
 	if (net->board)
 		mem_shared_free(net->board, NET_SIGNS * sizeof(*net->board),
 				net->board_fd);
+	base_free(net->offers);
+	base_free(net->attempts);
+	base_free(net->is_local);
 	base_free(net->active);
 	base_free(net->conns);
 	base_free(net);

@@ -81,19 +81,28 @@ static void end_text(const struct net_conn *conn, char gids[160])
 	snprintf(gids, 160, "GID %s to GID %s", mine, theirs);
 }
 
+/*
+ * What the device has said of itself, " (the device reported ...)" or "": a
+ * flushed request has no cause of its own, but its port or device may have one.
+ */
+static void event_text(struct net *net, struct net_port *port, char out[96])
+{
+	net_port_events(net, port);
+	out[0] = 0;
+	if (port->has_reported)
+		snprintf(out, 96, " (the device reported %.60s)",
+			 verbs_event_name(port->reported));
+}
+
 int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc)
 {
-	const struct net *net = conn->net;
+	struct net *net = conn->net;
 	const struct cause *cause = cause_of(wc->status);
 	char ends[160], worked[96], reported[96];
 	bool is_fatal;
 
 	end_text(conn, ends);
-	net_events(conn->port);
-	reported[0] = 0;
-	if (conn->port->event)
-		snprintf(reported, sizeof(reported),
-			 " (the device reported %.60s)", conn->port->event);
+	event_text(net, conn->port, reported);
 	is_fatal = wc->status == IBV_WC_FATAL_ERR || conn->port->is_gone;
 	if (conn->n_done || conn->bytes_sent)
 		snprintf(worked, sizeof(worked),

@@ -130,16 +130,101 @@ struct net_mend {
 	uint32_t n_flaps; /* of the port, when it was last put to the test */
 };
 
-/* ports.c */
+/* ---- ports.c ---- */
+
 int net_ports_open(struct net *net, const struct net_args *args);
 void net_ports_close(struct net *net);
-struct net_port *net_port_for(struct net *net, bool local);
+/*
+ * Make what a port needs to be used; nothing where it is there.  @gid is the
+ * one that it is first used with, for its name in messages.
+ */
+int net_port_start(struct net *net, struct net_port *port,
+		   const union ibv_gid *gid);
 
-/* address.c: the one place where InfiniBand and Ethernet differ. */
-void net_gids_find(struct net_port *port, const struct base_env *env);
+/* ---- gids.c ---- */
+
+enum net_gid_kind net_gid_kind(const uint8_t raw[16]);
+void net_gid_text(const union ibv_gid *gid, char out[64]);
+/* Fill in the port's candidates, best first. */
+int net_gids_find(struct net_port *port, int64_t wanted);
+
+/* ---- offer.c: what a rank tells its peers of a port ---- */
+
+struct net_port_offer {
+	char name[32]; /* "mlx5_0:1" */
+	uint32_t mbps;
+	uint16_t lid;
+	uint8_t link_layer, mtu;
+	uint8_t is_soft, n_gids;
+	uint8_t pad[2];
+	struct net_gid gids[NET_GIDS_MAX];
+};
+
+struct net_offer {
+	uint32_t magic;
+	uint8_t n_ports;
+	uint8_t pad[3];
+	struct net_port_offer ports[NET_PORTS_MAX];
+};
+
+/* The offer of @rank, which is checked: WREATH_EMISMATCH. */
+int net_offer_of(const struct net *net, int rank, struct net_offer *out);
+/* "rxe0:1 (Ethernet: 10.77.0.1/24 fe80::1/64), ..." */
+void net_offer_text(const struct net_offer *offer, char *out, size_t size);
+
+/* ---- choose.c: which pairs of ports can be connected ---- */
+
+#define NET_PAIRS_MAX 16 /* that are tried; better than those beyond */
+
+/* Better before worse. */
+enum net_tier {
+	NET_TIER_SOFT,
+	NET_TIER_SUBNET,     /* one subnet */
+	NET_TIER_ROUTED,     /* two, and perhaps a router between */
+	NET_TIER_LINK_LOCAL, /* one link, as far as can be seen */
+	NET_TIER_STRAY,	     /* of addresses that nobody here has */
+	NET_TIER_NONE,
+};
+
+/* A port and GID at each end, by their places in the offers. */
+struct net_pair {
+	uint8_t port[2], gid[2];
+	uint8_t tier; /* enum net_tier */
+};
+
+/*
+ * The pairs of @ends [2] that fit, best first, at most @max; returns how many.
+ * Pure, and given the ends in order of rank, so that both find the same.
+ */
+int net_pairs(const struct net_offer ends[2], bool is_local,
+	      struct net_pair *pairs, int max);
+/* Why there is none, with the remedy. */
+const char *net_pairs_why_none(const struct net_offer ends[2], bool is_local);
+
+/* ---- agree.c ---- */
+
+/* The pair that is to be tried now for @conn; fills in its port and GIDs. */
+int net_agree_conn(struct net_conn *conn);
+
+/* Count the pair of @peer as tried; WREATH_ENET when it was the last. */
+int net_agree_next(struct net *net, int peer, const struct net_verdict *mine,
+		   const struct net_verdict *theirs);
+
+/* ---- address.c: where InfiniBand and Ethernet differ ---- */
+
+/* The address of @conn's peer.  Blocks until the kernel has found it. */
 int net_address(struct net_conn *conn, const struct base_env *env,
 		struct ibv_ah_attr *ah);
-void net_gid_text(const union ibv_gid *gid, char out[64]);
+/* Where the table of @port has @gid now, or -1: it may move, or go. */
+int net_gid_index(const struct net_port *port, const union ibv_gid *gid);
+void net_address_fill(const struct net_port *port, const union ibv_gid *mine,
+		      const union ibv_gid *theirs, int index,
+		      const struct base_env *env, struct ibv_ah_attr *ah);
+
+/* ---- events.c ---- */
+
+/* Read what @port's device has reported, and log what is worth it. */
+void net_port_events(struct net *net, struct net_port *port);
 
 /* conn.c: shared memory, registered with the port. */
 int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
@@ -194,8 +279,6 @@ int net_credit_signalled(struct net_conn *conn);
 int net_places_grant_again(struct net_conn *conn);
 
 /* watch.c */
-/* Hear what the device has to say of itself and its port. */
-void net_events(struct net_port *port);
 /* Send what does no harm, and see within @patience_ns whether it arrives. */
 int net_probe(struct net_conn *conn, uint64_t patience_ns);
 /* How long a queue pair tries at most, and a second. */

@@ -149,9 +149,6 @@ static int connect_qp(struct net_conn *conn)
 	if (verbs_port(port->device, port->number, &port->attr) ||
 	    port->attr.state != IBV_PORT_ACTIVE)
 		return WREATH_EAGAIN;
-	/* Addresses that came back may have another index. */
-	port->n_gids = 0;
-	net_gids_find(port, conn->net->env);
 	conn->other.qpn = mend->offer.qpn;
 	conn->other.psn = mend->offer.psn;
 	if (net_qp_ready(conn))

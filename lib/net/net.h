@@ -27,59 +27,16 @@
 #include "base/base.h"
 #include "mem/mem.h"
 #include "net/notes.h"
-#include "verbs/verbs.h"
+#include "net/port.h"
 
 #define NET_LANES 3	  /* lanes of a connection */
 #define NET_SLOTS_MAX 8	  /* slots of a lane: one line of arrival words */
 #define NET_LINE_SLOTS 16 /* small messages of a lane under way */
 #define NET_LINE_DATA 56  /* payload of a line: the rest is its word */
 #define NET_LINES_MAX 8	  /* lines of a small message */
-#define NET_PORTS_MAX 4
-#define NET_GIDS_MAX 4 /* candidates that a rank tells its peers */
 #define NET_CHANNELS_MAX 4
 
 struct net;
-
-/* An opened port: a device, its protection domain and its completion queue. */
-struct net_port {
-	struct verbs_device *device;
-	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	struct ibv_port_attr attr;
-	int number;
-	int n_gids;
-	union ibv_gid gids[NET_GIDS_MAX];
-	uint8_t gid_index[NET_GIDS_MAX];
-	uint16_t pkey_index;
-	bool line_order; /* arrivals are seen by polling memory */
-	bool is_soft;
-	bool is_gone; /* the device has reported its end */
-	uint32_t n_flaps;  /* how often it went down or up */
-	const char *event; /* of trouble, the last; or NULL */
-	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
-};
-
-/* What two ranks tell each other to be connected; travels through boot. */
-struct net_record {
-	uint32_t magic;
-	uint32_t qpn;
-	uint32_t psn;
-	uint32_t rkey;	       /* of the mailbox */
-	uint64_t address;      /* of the mailbox */
-	uint64_t mailbox_bytes;
-	uint32_t board_rkey;   /* of the signature board */
-	uint32_t slot_bytes;
-	uint64_t board;
-	uint16_t lid;
-	uint8_t link_layer;
-	uint8_t mtu;
-	uint8_t n_gids;
-	uint8_t n_slots;
-	uint8_t pad[2];
-	union ibv_gid gids[NET_GIDS_MAX];
-};
-_Static_assert(sizeof(struct net_record) == 120, "a record is 120 bytes");
 
 /*
  * One direction pair of a lane: what this rank sends to the peer's lane, and
@@ -130,7 +87,7 @@ struct net_conn {
 	uint32_t rkey; /* of the peer's mailbox */
 	uint32_t lkey_stage;
 	bool ready;
-	bool is_mending;	   /* what is sent now is sent when mended */
+	bool is_mending; /* what is sent now is sent when mended */
 	bool is_reading; /* a READ of net_sign_read() is under way */
 	uint32_t n_posted, n_done; /* send requests, and those reclaimed */
 	uint32_t max_inline;
@@ -152,6 +109,7 @@ struct net_conn {
 	struct ibv_mr *mailbox_mr, *stage_mr;
 	struct net_record local, other;
 	union ibv_gid gid, other_gid; /* in use */
+	bool is_routed; /* they are of different subnets */
 	uint64_t bytes_sent;
 };
 
@@ -160,6 +118,7 @@ struct net_args {
 	/* Providers, best first for peers of the own host: soft, then ibv. */
 	const struct verbs_table *soft, *ibv; /* NULL: not there */
 	bool all_local;	 /* no rank is on another host */
+	bool all_ports;	 /* ... but some rank wants another port than soft */
 	bool crowded;	 /* ranks outnumber the cores they may use */
 	int rank, n_ranks;
 	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
@@ -171,9 +130,9 @@ struct net {
 	int rank, n_ranks;
 	int n_channels, n_slots;
 	size_t slot_bytes;
-	struct net_port ports[NET_PORTS_MAX];
-	int n_ports;
-	bool polls_completions; /* a port has no line order */
+	struct net_port *started[NET_PORTS_MAX]; /* ports in use */
+	int n_started;
+	bool polls_completions; /* one of them has no line order */
 	struct net_conn **conns; /* [n_ranks * NET_CHANNELS_MAX] */
 	struct net_conn **active; /* those there are */
 	int n_active;
@@ -185,45 +144,67 @@ struct net {
 	/* Signatures of our last operations, for peers to READ. */
 	struct net_entry *board; /* [NET_SIGNS] */
 	int board_fd;
-	struct ibv_mr *board_mr[NET_PORTS_MAX];
 	int failed; /* the error that a completion brought, or 0 */
 	struct mem_watch watch;
 	void *mr_lock; /* pthread_mutex_t: a region may go at any time */
-	struct net_mr *mrs; /* users' regions */
-};
-
-/* What an operation is; both ends of a link compare. */
-struct net_sign {
-	uint64_t seq;
-	uint64_t count;
-	uint32_t collective;
-	uint32_t type;
-	uint32_t op;
-	uint32_t algo;
+	struct net_mr *mrs;
+	/* Cold. */
+	struct verbs_device *devices[NET_DEVICES_MAX];
+	int n_devices;
+	struct net_port ports[NET_PORTS_MAX]; /* candidates */
+	int n_ports;
+	char *offers; /* [n_ranks], @offer_bytes each */
+	size_t offer_bytes;
+	bool *is_local;	   /* [n_ranks]: on this host */
+	uint8_t *attempts; /* [n_ranks]: pairs of ports that did not work */
+	char text[256];
 };
 
 int net_open(const struct net_args *args, struct net **out);
 void net_close(struct net *net);
 
 /*
+ * Ranks tell each other their ports: net_offer() writes this rank's offer, of
+ * NET_OFFER_MAX bytes at most, and returns its length.  net_agree() takes all
+ * of them in order of rank, @bytes apart, and with them chooses ports for each
+ * peer, as that peer does.  It takes @offers over, which base_free() frees;
+ * @is_local [n_ranks] tells who is on this host, and is copied.  It may block
+ * for seconds where the only way to a peer leads over a router.
+ * Errors: WREATH_ENET with both ends' ports where none fit, WREATH_EMISMATCH.
+ */
+size_t net_offer(const struct net *net, void *out);
+int net_agree(struct net *net, void *offers, size_t bytes,
+	      const bool *is_local);
+
+/*
  * The connection to @peer on @channel, or NULL while there is none.  Made in
  * three steps: net_conn_new() fills the record for the peer, net_conn_ready()
  * takes the peer's and readies the queue pair, and when both ends have come so
  * far (a barrier), net_conn_reach() finds the way to the peer's slots.  Then
- * messages may be sent.  @local: the peer is on this host.
+ * messages may be sent.
+ *
+ * net_conn_ready() returns WREATH_EAGAIN where the pair of ports does not
+ * work, with the text set.  When it did at either end, both exchange verdicts
+ * and call net_conn_next(), which frees what there is, and both begin again
+ * with the next pair; WREATH_ENET when there is none.
  */
 static inline struct net_conn *net_conn(struct net *net, int peer, int channel)
 {
 	return net->conns[peer * NET_CHANNELS_MAX + channel];
 }
-int net_conn_new(struct net *net, int peer, int channel, bool local,
+int net_conn_new(struct net *net, int peer, int channel,
 		 struct net_record *record);
 int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
+int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
+		  const struct net_verdict *theirs);
 int net_conn_reach(struct net *net, int peer, int channel);
 
-/* The device and port, for messages. */
+/* The devices and ports in use, for messages. */
 const char *net_text(const struct net *net);
+
+/* Log what the devices have reported.  A system call; not for a data path. */
+void net_events(struct net *net);
 
 /*
  * Reclaim sends, count arrivals, mend what is broken, and find failures.  0 or

@@ -8,7 +8,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+/* What an operation is; both ends of a link compare. */
+struct net_sign {
+	uint64_t seq;
+	uint64_t count;
+	uint32_t collective;
+	uint32_t type;
+	uint32_t op;
+	uint32_t algo;
+};
+
+/*
+ * Find the ports that may be used.  Where none is active, waits for one to
+ * come up: up to a twelfth of WREATH_JOIN_TIMEOUT.
+ */
 struct net_notes {
 	/* Send a note.  Does not block; 0 or an error. */
 	int (*send)(void *arg, int peer, const void *note, size_t bytes);

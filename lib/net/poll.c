@@ -99,22 +99,21 @@ int net_poll(struct net *net)
 {
 	int i;
 
-	for (i = 0; i < net->n_ports && !net->failed; i++)
-		net->failed = poll_port(net, &net->ports[i]);
+	for (i = 0; i < net->n_started && !net->failed; i++)
+		net->failed = poll_port(net, net->started[i]);
 	if (net->notes.send && !net->failed)
 		net->failed = net_mend(net);
 	return net->failed;
 }
 
-static int drain_events(struct net_port *port)
+static void drain_events(struct net_port *port)
 {
 	struct ibv_cq *cq;
 	void *context;
 
 	if (port->device->verbs->get_cq_event(port->channel, &cq, &context))
-		return 0; /* Another wait took it. */
+		return; /* Another wait took it. */
 	port->device->verbs->ack_cq_events(cq, 1);
-	return 0;
 }
 
 int net_block(struct net *net, int timeout_ms)
@@ -131,21 +130,21 @@ int net_block(struct net *net, int timeout_ms)
 		if (err)
 			return err;
 	}
-	for (i = 0; i < net->n_ports; i++) {
-		if (ibv_req_notify_cq(net->ports[i].cq, 0))
+	for (i = 0; i < net->n_started; i++) {
+		if (ibv_req_notify_cq(net->started[i]->cq, 0))
 			return base_error(WREATH_EDEVICE,
 					  "cannot arm the completion queue of "
-					  "%s", net->ports[i].text);
-		fds[i].fd = net->ports[i].channel->fd;
+					  "%s", net->started[i]->text);
+		fds[i].fd = net->started[i]->channel->fd;
 		fds[i].events = POLLIN;
 	}
 	/* What came before the queues were armed gives no event. */
 	err = net_poll(net);
 	if (err)
 		return err;
-	n = poll(fds, (nfds_t)net->n_ports, timeout_ms);
-	for (i = 0; i < net->n_ports && n > 0; i++)
+	n = poll(fds, (nfds_t)net->n_started, timeout_ms);
+	for (i = 0; i < net->n_started && n > 0; i++)
 		if (fds[i].revents & POLLIN)
-			drain_events(&net->ports[i]);
+			drain_events(net->started[i]);
 	return net_poll(net);
 }

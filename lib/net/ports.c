@@ -1,270 +1,267 @@
 /* SPDX-License-Identifier: MIT */
-#include <arpa/inet.h>
-#include <fcntl.h>
+/* The ports that may be used. */
 #include <stdio.h>
 #include <string.h>
 
-#include "net/inner.h"
+#include "net/search.h"
 
-#define NET_DEVICES_MAX 64
+/* A link that comes up is looked for so often. */
+#define LATE_STEP_MS 50
+/* Waiting for a port is a small part of waiting for ranks: 5 s of 60. */
+#define LATE_PART 12
 
-static void port_text(struct net_port *port)
+static const char *state_name(enum ibv_port_state state)
 {
-	char gid[64] = "no GID";
-
-	if (port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND) {
-		snprintf(port->text, sizeof(port->text),
-			 "%.40s:%d InfiniBand LID %u", port->device->name,
-			 port->number, port->attr.lid);
-		return;
+	switch (state) {
+	case IBV_PORT_DOWN:
+		return "down";
+	case IBV_PORT_INIT:
+		return "initializing";
+	case IBV_PORT_ARMED:
+		return "armed";
+	default:
+		return "in an unknown state";
 	}
-	if (port->n_gids)
-		net_gid_text(&port->gids[0], gid);
-	snprintf(port->text, sizeof(port->text), "%.40s:%d RoCEv2 %s",
-		 port->device->name, port->number, gid);
 }
 
 static int find_pkey(struct net_port *port, const struct base_env *env)
 {
 	uint16_t wanted = (uint16_t)env->value[BASE_ENV_PKEY];
+	char known[256] = "";
 	int i;
 
 	for (i = 0; i < port->attr.pkey_tbl_len; i++) {
+		size_t at = strlen(known);
 		uint16_t pkey;
 
 		if (verbs_pkey(port->device, port->number, i, &pkey))
 			continue;
 		/* The top bit is membership, not part of the partition. */
-		if (((pkey ^ wanted) & 0x7fff) == 0) {
+		if (pkey && ((pkey ^ wanted) & 0x7fff) == 0) {
 			port->pkey_index = (uint16_t)i;
 			return 0;
 		}
+		if (pkey)
+			snprintf(known + at, sizeof(known) - at, "%s%u",
+				 at ? ", " : "", pkey);
 	}
 	return base_error(WREATH_EINVAL,
-			  "WREATH_PKEY=%u is not in the table of %s port %d",
-			  wanted, port->device->name, port->number);
+			  "WREATH_PKEY=%u is not in the table of %s port %d, "
+			  "which has: %s; the fabric's manager gives them",
+			  wanted, port->device->name, port->number,
+			  *known ? known : "none");
 }
 
-/* 0, WREATH_EAGAIN where the port is not active, or an error. */
-static int port_try(struct net_port *port, int number,
-		    const struct base_env *env)
+/* The entry that WREATH_GID_INDEX asks for is of no use: what would be. */
+static int wrong_gid(const struct net_port *port, int64_t wanted)
 {
-	int err = verbs_port(port->device, number, &port->attr);
+	struct net_gid_row *rows = base_alloc(NET_TABLE_MAX, sizeof(*rows));
+	const char *what = "is empty";
+	char good[256] = "";
+	int i, n;
 
-	if (err)
-		return err;
-	if (port->attr.state != IBV_PORT_ACTIVE)
-		return WREATH_EAGAIN;
-	port->number = number;
-	port->n_gids = 0;
-	net_gids_find(port, env);
-	if (port->attr.link_layer == IBV_LINK_LAYER_ETHERNET && !port->n_gids)
-		return WREATH_EAGAIN;
-	return find_pkey(port, env);
-}
+	if (!rows)
+		return WREATH_ENOMEM;
+	n = net_gid_rows(port->device, port->number, &port->attr, -1, rows,
+			 NET_TABLE_MAX);
+	for (i = 0; i < n; i++) {
+		size_t at = strlen(good);
+		union ibv_gid gid;
+		char text[64];
 
-static int port_start(struct net *net, struct net_port *port)
-{
-	int n_cqe = net->n_ranks * NET_CHANNELS_MAX *
-		    (NET_RQ_DEPTH + NET_SQ_DEPTH / NET_SIGNAL_EVERY + 2);
-	int err, flags;
-
-	if (n_cqe > port->device->attr.max_cqe)
-		n_cqe = port->device->attr.max_cqe;
-	err = verbs_pd_new(port->device, &port->pd);
-	if (!err)
-		err = verbs_channel_new(port->device, &port->channel);
-	if (!err)
-		err = verbs_cq_new(port->device, n_cqe, port->channel,
-				   &port->cq);
-	if (err)
-		return err;
-	/* The channel is polled; a read must never hang for a lost event. */
-	flags = fcntl(port->channel->fd, F_GETFL);
-	if (flags < 0 ||
-	    fcntl(port->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return base_error(WREATH_EDEVICE,
-				  "the completion channel of %s cannot be "
-				  "made non-blocking", port->device->name);
-	port->line_order =
-		(port->device->verbs->promises & VERBS_LINE_ORDER) &&
-		net->env->value[BASE_ENV_ARRIVAL] == 0;
-	net->polls_completions |= !port->line_order;
-	port_text(port);
-	return 0;
-}
-
-static void port_stop(struct net_port *port)
-{
-	if (!port->device)
-		return;
-	verbs_cq_free(port->device, port->cq);
-	verbs_channel_free(port->device, port->channel);
-	verbs_pd_free(port->device, port->pd);
-	verbs_device_close(port->device);
-	memset(port, 0, sizeof(*port));
-}
-
-/* "NAME" or "NAME:PORT"; 0 stands for any port. */
-static int parse_hca(const char *text, char name[64], int *number)
-{
-	const char *colon = strrchr(text, ':');
-	size_t length = colon ? (size_t)(colon - text) : strlen(text);
-	int64_t value = 0;
-
-	if (!length || length >= 64 ||
-	    (colon && !base_parse_int(colon + 1, 1, 255, &value)))
-		return base_error(WREATH_EINVAL,
-				  "WREATH_HCA='%.64s' is not NAME or "
-				  "NAME:PORT with a port from 1 to 255", text);
-	memcpy(name, text, length);
-	name[length] = 0;
-	*number = (int)value;
-	return 0;
+		if (rows[i].index == wanted)
+			what = rows[i].why;
+		if (!rows[i].is_usable)
+			continue;
+		memcpy(gid.raw, rows[i].gid.raw, sizeof(gid.raw));
+		net_gid_text(&gid, text);
+		snprintf(good + at, sizeof(good) - at, "%s%d (%s)",
+			 at ? ", " : "", rows[i].index, text);
+	}
+	base_free(rows);
+	if (wanted >= port->attr.gid_tbl_len)
+		what = "is beyond the table";
+	return base_error(WREATH_EINVAL,
+			  "WREATH_GID_INDEX=%d of %s port %d, which has "
+			  "entries 0 to %d: %s; of use are: %s; unset it, and "
+			  "one is chosen", (int)wanted, port->device->name,
+			  port->number, port->attr.gid_tbl_len - 1, what,
+			  *good ? good : "none");
 }
 
 /*
- * Open the first active port of @device_name, or its port @number.
- * WREATH_EAGAIN: no port is active.
+ * 0, an error, or WREATH_EAGAIN where the port may become usable: that is no
+ * failure yet, and what is missing stands in @text.
  */
-static int open_device(struct net *net, const struct verbs_table *verbs,
-		       const char *device_name, int number)
+static int port_try(struct net_port *port, const struct base_env *env,
+		    char text[256])
 {
-	struct net_port *port = &net->ports[net->n_ports];
-	int last = number;
-	int i;
-	int err = verbs_device_open(verbs, device_name, &port->device);
+	int64_t wanted = env->value[BASE_ENV_GID_INDEX];
+	int err = verbs_port(port->device, port->number, &port->attr);
 
-	if (err)
-		return err;
-	if (!number)
-		last = port->device->attr.phys_port_cnt;
-	err = WREATH_EAGAIN;
-	if (last > port->device->attr.phys_port_cnt)
-		err = base_error(WREATH_EINVAL,
-				 "WREATH_HCA=%s:%d: the ports of %s are 1 to "
-				 "%d", device_name, number, device_name,
-				 port->device->attr.phys_port_cnt);
-	for (i = number ? number : 1; i <= last && err == WREATH_EAGAIN; i++)
-		err = port_try(port, i, net->env);
-	if (!err)
-		err = port_start(net, port);
-	if (err) {
-		port_stop(port);
-		return err;
+	if (!err && port->attr.state != IBV_PORT_ACTIVE) {
+		snprintf(text, 256, "%s:%d is not active, but %s",
+			 port->device->name, port->number,
+			 state_name(port->attr.state));
+		return WREATH_EAGAIN;
 	}
-	net->n_ports++;
-	return 0;
-}
-
-/* Open the first device of @verbs that has an active port. */
-static int open_any(struct net *net, const struct verbs_table *verbs,
-		    bool is_soft)
-{
-	struct verbs_name names[NET_DEVICES_MAX];
-	int err, i, n;
-
-	err = verbs_list(verbs, names, NET_DEVICES_MAX, &n);
-	if (err)
-		return err;
-	err = WREATH_EAGAIN;
-	for (i = 0; i < n && i < NET_DEVICES_MAX && err == WREATH_EAGAIN; i++)
-		err = open_device(net, verbs, names[i].name, 0);
-	if (err == WREATH_EAGAIN && n)
-		return base_error(WREATH_EDEVICE,
-				  "none of the %d devices of %s has an active "
-				  "port with a GID; `wreath info` shows them",
-				  n, verbs->name);
-	if (err == WREATH_EAGAIN)
-		return base_error(WREATH_EDEVICE,
-				  "%s has no device; is its driver loaded and "
-				  "/dev/infiniband there?  Ranks of one host "
-				  "need none, unless WREATH_SOFT is off",
-				  verbs->name);
 	if (!err)
-		net->ports[net->n_ports - 1].is_soft = is_soft;
-	return err;
-}
-
-static int open_named(struct net *net, const struct net_args *args)
-{
-	const struct verbs_table *const tables[] = {args->soft, args->ibv};
-	const char *wanted = args->env->text[BASE_ENV_HCA];
-	char known[256] = "";
-	char name[64];
-	int number = 0;
-	int err;
-	size_t t;
-
-	err = parse_hca(wanted, name, &number);
+		err = net_gids_find(port, wanted);
+	if (!err && !port->n_gids && wanted >= 0 &&
+	    port->attr.link_layer == IBV_LINK_LAYER_ETHERNET)
+		err = wrong_gid(port, wanted);
 	if (err)
 		return err;
-	for (t = 0; t < base_countof(tables); t++) {
-		struct verbs_name names[NET_DEVICES_MAX];
-		int i;
-		int n = 0;
-
-		if (!tables[t] ||
-		    verbs_list(tables[t], names, NET_DEVICES_MAX, &n))
-			continue;
-		for (i = 0; i < n && i < NET_DEVICES_MAX; i++) {
-			size_t at = strlen(known);
-
-			snprintf(known + at, sizeof(known) - at, " %.32s",
-				 names[i].name);
-			if (strcmp(names[i].name, name))
-				continue;
-			err = open_device(net, tables[t], name, number);
-			if (err != WREATH_EAGAIN) {
-				net->ports[0].is_soft = !t;
-				return err;
-			}
-			return base_error(WREATH_EDEVICE,
-					  "WREATH_HCA=%s: the port is not "
-					  "active, or has no GID", wanted);
-		}
+	if (!port->n_gids) {
+		snprintf(text, 256,
+			 "%s:%d has no GID that can be used: give its "
+			 "interface an address (`ip addr add`)",
+			 port->device->name, port->number);
+		return WREATH_EAGAIN;
 	}
-	return base_error(WREATH_EINVAL,
-			  "WREATH_HCA=%s: there is no such device; there are:%s",
-			  wanted, *known ? known : " none");
+	return find_pkey(port, env);
 }
 
-int net_ports_open(struct net *net, const struct net_args *args)
-{
-	int err = WREATH_EAGAIN;
-
-	if (*args->env->text[BASE_ENV_HCA])
-		return open_named(net, args);
-	if (args->soft)
-		err = open_any(net, args->soft, true);
-	if (!err && args->all_local)
-		return 0;
-	if (err && err != WREATH_EAGAIN && err != WREATH_EDEVICE)
-		return err;
-	if (args->ibv)
-		return open_any(net, args->ibv, false);
-	if (err == WREATH_EAGAIN || !args->all_local)
-		return base_error(WREATH_EDEVICE,
-				  "%s: ranks are on several hosts or the soft "
-				  "device is off, and libibverbs has no "
-				  "device; is rdma-core installed and "
-				  "/dev/infiniband there?",
-				  args->names[args->rank]);
-	return err;
-}
-
-void net_ports_close(struct net *net)
-{
-	while (net->n_ports)
-		port_stop(&net->ports[--net->n_ports]);
-}
-
-struct net_port *net_port_for(struct net *net, bool local)
+static bool is_known(const struct net *net, const struct verbs_device *device,
+		     int number)
 {
 	int i;
 
 	for (i = 0; i < net->n_ports; i++)
-		if (net->ports[i].is_soft == local)
-			return &net->ports[i];
-	return &net->ports[net->n_ports - 1];
+		if (net->ports[i].device == device &&
+		    net->ports[i].number == number)
+			return true;
+	return false;
+}
+
+/* One of several soft ports of a kind reaches what the others reach. */
+static bool is_more_of_the_same(const struct net *net,
+				const struct net_port *port)
+{
+	int i;
+
+	for (i = 0; i < net->n_ports; i++)
+		if (port->is_soft && net->ports[i].is_soft &&
+		    net->ports[i].attr.link_layer == port->attr.link_layer)
+			return true;
+	return false;
+}
+
+static int look_at_ports(struct net_search *search, int d)
+{
+	struct net *net = search->net;
+	struct verbs_device *device = net->devices[d];
+	int first = search->numbers[d] ? search->numbers[d] : 1;
+	int last = search->numbers[d] ? first : device->attr.phys_port_cnt;
+
+	if (last > device->attr.phys_port_cnt)
+		return base_error(WREATH_EINVAL,
+				  "WREATH_HCA=%s:%d: the ports of %s are 1 to "
+				  "%d", device->name, last, device->name,
+				  device->attr.phys_port_cnt);
+	for (; first <= last; first++) {
+		struct net_port *port = &net->ports[net->n_ports];
+		char text[256];
+		int err;
+
+		if (is_known(net, device, first))
+			continue;
+		if (net->n_ports == NET_PORTS_MAX) {
+			base_log(BASE_LOG_INFO,
+				 "%s:%d is left out: %d ports are enough",
+				 device->name, first, NET_PORTS_MAX);
+			return 0;
+		}
+		memset(port, 0, sizeof(*port));
+		port->device = device;
+		port->number = first;
+		port->is_soft = search->are_soft[d];
+		err = port_try(port, search->args->env, text);
+		if (err == WREATH_ENOMEM)
+			return err;
+		search->may_come |= err == WREATH_EAGAIN;
+		if (err == WREATH_EAGAIN)
+			net_search_refuse(search, WREATH_EDEVICE, text);
+		else if (err)
+			net_search_refuse(search, err, base_error_text());
+		if (!err && !is_more_of_the_same(net, port))
+			net->n_ports++;
+	}
+	return 0;
+}
+
+/* Are there ports for every peer, as far as is known? */
+static bool is_enough(const struct net_search *search)
+{
+	const struct net_args *args = search->args;
+	const struct net *net = search->net;
+	int i;
+
+	for (i = 0; i < net->n_ports; i++)
+		if (args->all_local || !net->ports[i].is_soft)
+			return true;
+	return false;
+}
+
+static int none(const struct net_search *search)
+{
+	const struct net_args *args = search->args;
+	const char *name = args->names[args->rank];
+
+	if (search->error)
+		return base_error(search->error,
+				  "%s: no port can be used: %s", name,
+				  search->why);
+	if (!args->all_local && search->n_listed)
+		return base_error(WREATH_EDEVICE,
+				  "%s: ranks are on several hosts, and "
+				  "libibverbs has no device here; is its "
+				  "driver loaded and /dev/infiniband there?",
+				  name);
+	return base_error(WREATH_EDEVICE,
+			  "%s: the soft device is off, and libibverbs has no "
+			  "device; is rdma-core installed, a driver loaded and "
+			  "/dev/infiniband there?  Ranks of one host need "
+			  "none, unless WREATH_SOFT is off", name);
+}
+
+static int look(struct net_search *search)
+{
+	int d;
+	int err = 0;
+
+	/* What the devices themselves said stays. */
+	search->why[search->n_said] = 0;
+	search->error = search->open_error;
+	search->may_come = false;
+	for (d = 0; d < search->net->n_devices && !err; d++)
+		err = look_at_ports(search, d);
+	return err;
+}
+
+int net_ports_open(struct net *net, const struct net_args *args)
+{
+	struct net_search search = {.net = net, .args = args};
+	uint64_t end_ns = base_now_ns() +
+			  (uint64_t)args->env->value[BASE_ENV_JOIN_TIMEOUT] *
+				  (1000000 / LATE_PART);
+	bool is_told = false;
+	int err = net_devices_open(&search);
+
+	search.n_said = strlen(search.why);
+	search.open_error = search.error;
+	while (!err) {
+		err = look(&search);
+		if (err || is_enough(&search))
+			break;
+		if (!search.may_come || base_now_ns() > end_ns)
+			return none(&search);
+		if (!is_told)
+			base_log(BASE_LOG_WARN,
+				 "%s; waiting for it, up to %.1f s", search.why,
+				 (double)(end_ns - base_now_ns()) / 1e9);
+		is_told = true;
+		base_sleep_ms(LATE_STEP_MS);
+	}
+	return err;
 }

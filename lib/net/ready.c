@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The second half of a connection: what the peer's record makes possible. */
-#include <string.h>
-
 #include "net/inner.h"
 
 /* 0.64 ms (the specification's table); receives are always posted ahead. */
@@ -13,19 +11,20 @@ static int check_record(const struct net_conn *conn)
 	const struct net_record *other = &conn->other;
 	const char *name = conn->net->names[conn->peer];
 
-	if (other->magic != mine->magic || other->n_gids > NET_GIDS_MAX)
+	if (other->magic != mine->magic)
 		return base_error(WREATH_EMISMATCH,
 				  "%s speaks another version of wreath (record "
 				  "0x%x, here 0x%x): install the same on all "
 				  "hosts", name, other->magic, mine->magic);
-	if (other->link_layer != mine->link_layer)
-		return base_error(WREATH_ENET,
-				  "%s is on %s and this rank's %s is not: "
-				  "choose ports of one kind by WREATH_HCA",
-				  name, other->link_layer ==
-					IBV_LINK_LAYER_INFINIBAND
-					? "InfiniBand" : "Ethernet",
-				  conn->port->text);
+	if (other->link_layer != mine->link_layer ||
+	    other->attempt != mine->attempt)
+		return base_error(WREATH_EMISMATCH,
+				  "%s connects by another pair of ports than "
+				  "%s of %s (%u, here %u): install the same "
+				  "version of wreath on all hosts", name,
+				  conn->port->text,
+				  conn->net->names[conn->net->rank],
+				  other->attempt, mine->attempt);
 	if (other->slot_bytes != mine->slot_bytes ||
 	    other->n_slots != mine->n_slots ||
 	    other->mailbox_bytes != mine->mailbox_bytes)
@@ -49,10 +48,15 @@ uint8_t net_timeout_exponent(const struct net *net)
 	return t;
 }
 
-int net_qp_ready(struct net_conn *conn)
+/* What says that this pair of ports will not do, and another may. */
+static int other_way(int err)
 {
-	const struct base_env *env = conn->net->env;
-	struct verbs_device *device = conn->port->device;
+	return err == WREATH_ENET || err == WREATH_EINVAL ||
+	       err == WREATH_EDEVICE ? WREATH_EAGAIN : err;
+}
+
+static int to_rtr(struct net_conn *conn)
+{
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.dest_qp_num = conn->other.qpn,
@@ -65,28 +69,40 @@ int net_qp_ready(struct net_conn *conn)
 	attr.path_mtu = conn->other.mtu < conn->local.mtu
 				? (enum ibv_mtu)conn->other.mtu
 				: (enum ibv_mtu)conn->local.mtu;
-	err = net_address(conn, env, &attr.ah_attr);
-	if (err)
-		return err;
-	err = verbs_qp_modify(device, conn->qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				      IBV_QP_MAX_DEST_RD_ATOMIC |
-				      IBV_QP_MIN_RNR_TIMER);
-	if (err)
-		return err;
-	memset(&attr, 0, sizeof(attr));
-	attr.qp_state = IBV_QPS_RTS;
-	attr.sq_psn = conn->local.psn;
-	attr.max_rd_atomic = 1;
-	attr.retry_cnt = NET_RETRIES;
-	attr.rnr_retry = NET_RETRIES;
-	attr.timeout = net_timeout_exponent(conn->net);
-	return verbs_qp_modify(device, conn->qp, &attr,
+	err = net_address(conn, conn->net->env, &attr.ah_attr);
+	if (!err)
+		err = verbs_qp_modify(conn->port->device, conn->qp, &attr,
+				      IBV_QP_STATE | IBV_QP_AV |
+					      IBV_QP_PATH_MTU |
+					      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					      IBV_QP_MAX_DEST_RD_ATOMIC |
+					      IBV_QP_MIN_RNR_TIMER);
+	return other_way(err);
+}
+
+static int to_rts(struct net_conn *conn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = conn->local.psn,
+		.max_rd_atomic = 1,
+		.retry_cnt = NET_RETRIES,
+		.rnr_retry = NET_RETRIES,
+		.timeout = net_timeout_exponent(conn->net),
+	};
+
+	return verbs_qp_modify(conn->port->device, conn->qp, &attr,
 			       IBV_QP_STATE | IBV_QP_SQ_PSN |
 				       IBV_QP_MAX_QP_RD_ATOMIC |
 				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				       IBV_QP_TIMEOUT);
+}
+
+int net_qp_ready(struct net_conn *conn)
+{
+	int err = to_rtr(conn);
+
+	return err ? err : to_rts(conn);
 }
 
 static int make_stage(struct net_conn *conn)

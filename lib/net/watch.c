@@ -5,56 +5,12 @@
  * soft-RoCE of 6.1, whose port went down while requests were under way).  Then
  * a WRITE that changes nothing, the credit told last, tells whether it works.
  */
-#include <poll.h>
-
 #include "net/inner.h"
 
 #define WATCH_NS 100000000u
 /* Answers take microseconds; a busy machine may need more. */
 #define SOON_NS 2000000000u
 #define MORE_NS 1000000000u
-
-static void on_event(struct net_port *port,
-		     const struct ibv_async_event *event)
-{
-	switch (event->event_type) {
-	case IBV_EVENT_PORT_ERR:
-	case IBV_EVENT_PORT_ACTIVE:
-		if (event->element.port_num != port->number)
-			return;
-		port->n_flaps++;
-		break;
-	case IBV_EVENT_DEVICE_FATAL:
-		port->is_gone = true;
-		break;
-	case IBV_EVENT_CQ_ERR:
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-		break;
-	default:
-		return;
-	}
-	if (event->event_type != IBV_EVENT_PORT_ACTIVE)
-		port->event = verbs_event_name(event->event_type);
-}
-
-void net_events(struct net_port *port)
-{
-	const struct verbs_table *verbs = port->device->verbs;
-	struct pollfd fd = {.fd = port->device->context->async_fd,
-			    .events = POLLIN};
-
-	/* The descriptor blocks: only what is there is read. */
-	while (poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN)) {
-		struct ibv_async_event event;
-
-		if (verbs->get_async_event(port->device->context, &event))
-			return;
-		on_event(port, &event);
-		verbs->ack_async_event(&event);
-	}
-}
 
 uint64_t net_patience_ns(const struct net *net)
 {
@@ -116,9 +72,7 @@ int net_watch(struct net *net)
 	if (!net->notes.send || now - net->watch_ns < WATCH_NS)
 		return net->failed;
 	net->watch_ns = now;
-	for (i = 0; i < net->n_ports; i++)
-		if (!net->ports[i].is_soft)
-			net_events(&net->ports[i]);
+	net_events(net);
 	for (i = 0; i < net->n_active && !net->failed; i++)
 		net->failed = watch_conn(net->active[i], now);
 	return net->failed;

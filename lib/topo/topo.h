@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * topo: where a rank is: which host, and how many cores it may use.
+ * topo: where a rank is: which host, how many cores it may use, and in which
+ * subnets the host is.
  *
  * It must never know a device or a socket.  Any thread may call.
  */
@@ -36,5 +37,22 @@ int topo_n_cores(void);
  * WREATH_EINVAL where there are fewer.
  */
 int topo_bind(int i);
+
+/* An address of an interface. */
+struct topo_addr {
+	char ifname[16];
+	unsigned int ifindex;
+	unsigned char addr[16]; /* IPv4 as ::ffff:a.b.c.d; or all zero */
+	unsigned char prefix;	/* bits of the subnet, of 128 */
+	bool is_up;		/* the interface is, and has a carrier */
+	bool is_vlan;		/* the interface is one of a VLAN */
+};
+
+/*
+ * Every address of every interface in this network namespace, and an all-zero
+ * one for each interface, so that those without addresses are known as well.
+ * The caller frees it by base_free().  WREATH_ENET, WREATH_ENOMEM.
+ */
+int topo_addrs(struct topo_addr **out, int *n);
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verbs/verbs.h"
 
@@ -31,8 +34,9 @@ int verbs_list(const struct verbs_table *verbs, struct verbs_name *names,
 	return 0;
 }
 
+/* @file becomes the device's in /dev/infiniband, "uverbs0". */
 static struct ibv_context *open_by_name(const struct verbs_table *verbs,
-					const char *name)
+					const char *name, char file[64])
 {
 	struct ibv_context *context = NULL;
 	int i, n = 0;
@@ -44,6 +48,7 @@ static struct ibv_context *open_by_name(const struct verbs_table *verbs,
 	for (i = 0; i < n; i++) {
 		if (strcmp(verbs->get_device_name(list[i]), name))
 			continue;
+		snprintf(file, 64, "%s", list[i]->dev_name);
 		context = verbs->open_device(list[i]);
 		break;
 	}
@@ -51,24 +56,51 @@ static struct ibv_context *open_by_name(const struct verbs_table *verbs,
 	return context;
 }
 
+/*
+ * libibverbs looks for the file in several ways, and tells of the last: what
+ * is wrong with it is asked again here.
+ */
+static int open_failed(const struct verbs_table *verbs, const char *name,
+		       const char *file, int why)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", file);
+	if (*file && why == ENOENT &&
+	    faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS))
+		why = errno;
+	if (why == EACCES || why == EPERM)
+		return base_error(WREATH_EDEVICE,
+				  "cannot open %s of %s: %s: user %u may not "
+				  "open %s; give it mode 0666, or to a group "
+				  "of the user, by a udev rule, and a "
+				  "container the device (--device "
+				  "/dev/infiniband)", name, verbs->name,
+				  strerror(why), geteuid(), path);
+	if (why == ENOENT)
+		return base_error(WREATH_EDEVICE,
+				  "cannot open %s of %s: there is no %s; load "
+				  "ib_uverbs, or give a container the device "
+				  "(--device /dev/infiniband)", name,
+				  verbs->name, path);
+	return base_error(WREATH_EDEVICE, "cannot open %s of %s: %s", name,
+			  verbs->name, strerror(why));
+}
+
 int verbs_device_open(const struct verbs_table *verbs, const char *name,
 		      struct verbs_device **out)
 {
 	struct verbs_device *device = base_alloc(1, sizeof(*device));
+	char file[64] = "";
 	int err;
 
 	if (!device)
 		return WREATH_ENOMEM;
 	device->verbs = verbs;
 	snprintf(device->name, sizeof(device->name), "%s", name);
-	device->context = open_by_name(verbs, name);
+	device->context = open_by_name(verbs, name, file);
 	if (!device->context) {
-		err = base_error(WREATH_EDEVICE, "cannot open %s of %s: %s%s",
-				 name, verbs->name, strerror(errno),
-				 errno == EACCES || errno == EPERM
-					 ? "; /dev/infiniband must be open to "
-					   "this user"
-					 : "");
+		err = open_failed(verbs, name, file, errno);
 		goto err_free;
 	}
 	err = verbs->query_device(device->context, &device->attr);
@@ -109,16 +141,60 @@ int verbs_port(struct verbs_device *device, int port,
 			  port, device->name, strerror(err > 0 ? err : errno));
 }
 
+/* Of a lane, by the bit of PortInfo's LinkSpeedActive. */
+static const uint32_t lane_mbps[] = {
+	2500 /* SDR */, 5000 /* DDR */,	  10000 /* QDR */,  10000 /* FDR10 */,
+	14000 /* FDR */, 25000 /* EDR */, 50000 /* HDR */, 100000 /* NDR */,
+};
+
+static uint32_t n_lanes(unsigned int width)
+{
+	switch (width) {
+	case 1:
+		return 1;
+	case 2:
+		return 4;
+	case 4:
+		return 8;
+	case 8:
+		return 12;
+	case 16:
+		return 2;
+	}
+	return 0;
+}
+
+uint32_t verbs_port_mbps(const struct ibv_port_attr *attr)
+{
+	unsigned int speed = attr->active_speed;
+
+	/* One bit, or it is no speed of a lane. */
+	if (!speed || (speed & (speed - 1)))
+		return 0;
+	return lane_mbps[__builtin_ctz(speed)] * n_lanes(attr->active_width);
+}
+
+static int query_gid(struct verbs_device *device, int port, int index,
+		     struct ibv_gid_entry *entry)
+{
+	return device->verbs->query_gid_ex(device->context, (uint32_t)port,
+					   (uint32_t)index, entry, 0,
+					   sizeof(*entry));
+}
+
+bool verbs_gid_try(struct verbs_device *device, int port, int index,
+		   struct ibv_gid_entry *entry)
+{
+	return !query_gid(device, port, index, entry);
+}
+
 int verbs_gid(struct verbs_device *device, int port, int index,
 	      struct ibv_gid_entry *entry)
 {
-	int err = device->verbs->query_gid_ex(device->context, (uint32_t)port,
-					      (uint32_t)index, entry, 0,
-					      sizeof(*entry));
+	int err = query_gid(device, port, index, entry);
 
 	if (!err)
 		return 0;
-	/* Empty entries of the table are no failure: ENODATA. */
 	return base_error(WREATH_EINVAL, "GID %d of %s port %d: %s", index,
 			  device->name, port, strerror(err > 0 ? err : errno));
 }

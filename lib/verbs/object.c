@@ -4,8 +4,12 @@
  * positive errno, -1 with errno.  Here they become one.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "verbs/verbs.h"
 
@@ -27,6 +31,13 @@ static int code(int cause)
 		return WREATH_EUNSUP;
 	case EINVAL:
 		return WREATH_EINVAL;
+	/* From the kernel's search for a route and a neighbour. */
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EADDRNOTAVAIL:
+	case ENETDOWN:
+		return WREATH_ENET;
 	}
 	return WREATH_EDEVICE;
 }
@@ -61,23 +72,62 @@ void verbs_pd_free(struct verbs_device *device, struct ibv_pd *pd)
 		     device->verbs->dealloc_pd(pd));
 }
 
-static int mr_failed(const struct verbs_device *device, size_t bytes, int why)
+/* Bytes that the process has locked and pinned, by the kernel's account. */
+static unsigned long long bytes_locked(void)
+{
+	static const char *const names[] = {"\nVmLck:", "\nVmPin:"};
+	unsigned long long kib = 0;
+	char text[4096];
+	ssize_t n;
+	size_t i;
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	for (i = 0; i < base_countof(names); i++) {
+		const char *at = strstr(text, names[i]);
+
+		if (at)
+			kib += strtoull(at + strlen(names[i]), NULL, 10);
+	}
+	return kib << 10;
+}
+
+/*
+ * "": memory is not what was missing.  Else out of memory, or of what may be
+ * locked: nobody tells which.
+ */
+static const char *memlock_text(int why, size_t bytes, char out[512])
 {
 	struct rlimit limit;
+	char need[64] = "";
 
+	out[0] = 0;
 	if (why != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) ||
 	    limit.rlim_cur == RLIM_INFINITY)
-		return base_error(code(why),
-				  "%s: cannot register %zu bytes: %s",
-				  device->name, bytes, strerror(why));
-	/* Out of memory, or of what may be locked: nobody tells which. */
-	return base_error(WREATH_ENOMEM,
-			  "%s: cannot register %zu bytes: %s; a device that "
-			  "locks memory may have met RLIMIT_MEMLOCK, which is "
-			  "%llu bytes: raise it (`ulimit -l unlimited`, "
-			  "LimitMEMLOCK=infinity in a systemd unit, --ulimit "
-			  "memlock=-1 for a container)", device->name, bytes,
-			  strerror(why), (unsigned long long)limit.rlim_cur);
+		return out;
+	if (bytes)
+		snprintf(need, sizeof(need), " and at least %llu are needed",
+			 bytes_locked() + bytes);
+	snprintf(out, 512,
+		 "; RLIMIT_MEMLOCK may be the cause, which lets this process "
+		 "lock %llu bytes, of which %llu are locked%s: raise it by "
+		 "`ulimit -l unlimited` in a shell, LimitMEMLOCK=infinity in "
+		 "a systemd unit, --ulimit memlock=-1 for a container",
+		 (unsigned long long)limit.rlim_cur, bytes_locked(), need);
+	return out;
+}
+
+static int mr_failed(const struct verbs_device *device, size_t bytes, int why)
+{
+	char memlock[512];
+
+	return base_error(code(why), "%s: cannot register %zu bytes: %s%s",
+			  device->name, bytes, strerror(why),
+			  memlock_text(why, bytes, memlock));
 }
 
 int verbs_mr_new(struct verbs_device *device, struct ibv_pd *pd, void *addr,
@@ -131,13 +181,15 @@ int verbs_cq_new(struct verbs_device *device, int n_cqe,
 {
 	struct ibv_cq *cq = device->verbs->create_cq(device->context, n_cqe,
 						     NULL, channel, 0);
+	int why = errno;
+	char memlock[512];
 
 	if (!cq)
-		return base_error(code(errno),
+		return base_error(code(why),
 				  "%s: cannot make a completion queue of %d "
-				  "entries (it takes %d): %s", device->name,
-				  n_cqe, device->attr.max_cqe,
-				  strerror(errno));
+				  "entries (it takes %d): %s%s", device->name,
+				  n_cqe, device->attr.max_cqe, strerror(why),
+				  memlock_text(why, 0, memlock));
 	*out = cq;
 	return 0;
 }
@@ -153,14 +205,17 @@ int verbs_qp_new(struct verbs_device *device, struct ibv_pd *pd,
 		 struct ibv_qp_init_attr *attr, struct ibv_qp **out)
 {
 	struct ibv_qp *qp = device->verbs->create_qp(pd, attr);
+	int why = errno;
+	char memlock[512];
 
 	if (!qp)
-		return base_error(code(errno),
+		return base_error(code(why),
 				  "%s: cannot make a queue pair of %u send and "
 				  "%u receive requests with %u bytes inline: "
-				  "%s", device->name, attr->cap.max_send_wr,
+				  "%s%s", device->name, attr->cap.max_send_wr,
 				  attr->cap.max_recv_wr,
-				  attr->cap.max_inline_data, strerror(errno));
+				  attr->cap.max_inline_data, strerror(why),
+				  memlock_text(why, 0, memlock));
 	*out = qp;
 	return 0;
 }

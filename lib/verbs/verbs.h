@@ -118,14 +118,20 @@ struct verbs_name {
 int verbs_list(const struct verbs_table *verbs, struct verbs_name *names,
 	       int max, int *n);
 
+/* A refusal names the file that this user may not open. */
 int verbs_device_open(const struct verbs_table *verbs, const char *name,
 		      struct verbs_device **out);
 void verbs_device_close(struct verbs_device *device);
 
 int verbs_port(struct verbs_device *device, int port,
 	       struct ibv_port_attr *attr);
+/* Megabits a second of an active port; 0: unknown. */
+uint32_t verbs_port_mbps(const struct ibv_port_attr *attr);
 int verbs_gid(struct verbs_device *device, int port, int index,
 	      struct ibv_gid_entry *entry);
+/* Is there an entry?  Tables are long and mostly empty: nothing is reported. */
+bool verbs_gid_try(struct verbs_device *device, int port, int index,
+		   struct ibv_gid_entry *entry);
 int verbs_pkey(struct verbs_device *device, int port, int index,
 	       uint16_t *pkey);
 int verbs_pd_new(struct verbs_device *device, struct ibv_pd **out);
@@ -134,7 +140,7 @@ void verbs_pd_free(struct verbs_device *device, struct ibv_pd *pd);
 /*
  * Register memory; @fd is the memfd behind it or -1.  A device that can map
  * the descriptor is given it.  The text of a failure names RLIMIT_MEMLOCK
- * where that is the cause.
+ * where that may be the cause, here and of queues.
  */
 int verbs_mr_new(struct verbs_device *device, struct ibv_pd *pd, void *addr,
 		 size_t bytes, int fd, uint64_t fd_offset, int access,
@@ -150,9 +156,13 @@ void verbs_cq_free(struct verbs_device *device, struct ibv_cq *cq);
 int verbs_qp_new(struct verbs_device *device, struct ibv_pd *pd,
 		 struct ibv_qp_init_attr *attr, struct ibv_qp **out);
 void verbs_qp_free(struct verbs_device *device, struct ibv_qp *qp);
+/* WREATH_ENET where the peer's address cannot be reached. */
 int verbs_qp_modify(struct verbs_device *device, struct ibv_qp *qp,
 		    struct ibv_qp_attr *attr, int mask);
-/* Create and destroy an address handle: does the port accept @attr? */
+/*
+ * Create and destroy an address handle: does the port accept @attr?  On
+ * Ethernet the kernel looks for a route and a neighbour, up to some seconds.
+ */
 int verbs_ah_try(struct verbs_device *device, struct ibv_pd *pd,
 		 struct ibv_ah_attr *attr);
 

@@ -27,9 +27,9 @@ function restrict(pattern, rooms, words)
 BEGIN {
 	restrict("^infiniband/", "verbs soft net", "verbs")
 	restrict("^rdma/", "verbs", "librdmacm")
-	restrict("^(sys/socket|sys/un|netdb|ifaddrs)\\.h$", "boot soft",
-		"sockets")
-	restrict("^(netinet|net)/", "boot soft", "sockets")
+	restrict("^(sys/socket|sys/un|netdb)\\.h$", "boot soft", "sockets")
+	restrict("^(ifaddrs|net/if)\\.h$", "boot soft topo", "interfaces")
+	restrict("^(netinet/|net/([^i]|if[^.]))", "boot soft", "sockets")
 	restrict("^(cuda|nvml|driver_types)", "mem", "CUDA")
 	restrict("(intrin|arm_neon|arm_sve|cpuid)\\.h$", "reduce",
 		"intrinsics")

@@ -14,8 +14,8 @@ shows out '^  libibverbs: none|\(libibverbs\)'
 shows out '^  soft0 \(soft\)'
 shows out '^    port 1: active, Ethernet, .*MTU [0-9]+'
 shows out '^    port 1: active, InfiniBand, .*LID [0-9]+'
-shows out '^      GID 0: [0-9a-f:]+, RoCE v2$'
-shows out '^      GID 0: [0-9a-f:]+, IB$'
+shows out '^      GID 0: [0-9a-f:]+/64, RoCE v2: chosen$'
+shows out '^      GID 0: [0-9a-f:]+/64, IB: chosen$'
 shows out '^  WREATH_TIMEOUT +30s +\(default\) '
 shows out '^  WREATH_SOFT +roce:1,ib:1 +\(environment\) '
 # Every variable of the table, and nothing else.
@@ -34,6 +34,11 @@ json "$dir/out" '{s["name"]: (s["value"], s["source"])
 	for s in x["settings"]}["WREATH_SOFT"] ==
 	("roce:1,ib:1", "environment")'
 json "$dir/out" 'all(s["help"] for s in x["settings"])'
+json "$dir/out" '{(g["verdict"], g["prefix"], g["interface"])
+	for d in x["sources"][1]["devices"] for p in d["ports"]
+	for g in p["gids"]} == {("chosen", 64, "")}'
+WREATH_GID_INDEX=3 expect 0 "$wreath" info
+shows out '^      GID 0: [0-9a-f:]+/64, RoCE v2: WREATH_GID_INDEX demands'
 
 WREATH_COMM_ID=$(printf 'ab%.0s' {1..128})
 export WREATH_COMM_ID

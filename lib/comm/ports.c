@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The ports of all ranks: found, told, and agreed upon. */
+#define _GNU_SOURCE
+#include "comm/inner.h"
+#include "soft/soft.h"
+
+static int open_net(struct wreath_comm *comm)
+{
+	const struct net_notes notes = comm_notes(comm);
+	struct net_args args = {
+		.env = &comm->env,
+		.all_local = comm->all_local,
+		.all_ports = comm->all_ports,
+		.crowded = comm->crowded,
+		.rank = comm->rank,
+		.n_ranks = comm->n_ranks,
+		.names = comm->names,
+		.notes = &notes,
+	};
+	int err = soft_table(&args.soft);
+
+	if (err && err != WREATH_EUNSUP)
+		return err;
+	/* libibverbs is loaded where it may be needed, not in every program. */
+	if (err || !comm->all_local || comm->all_ports) {
+		err = verbs_ibv(&args.ibv);
+		if (err && err != WREATH_EUNSUP)
+			return err;
+	}
+	err = net_open(&args, &comm->net);
+	if (!err)
+		boot_answer_by(comm->boot, comm_answer, comm->net);
+	return err;
+}
+
+_Static_assert(NET_OFFER_MAX <= BOOT_RECORD_MAX, "an offer is one record");
+
+/*
+ * Lengths first, since offers of one soft port are a thirtieth of the longest.
+ */
+static int tell_ports(struct wreath_comm *comm)
+{
+	unsigned char mine[NET_OFFER_MAX] = {0};
+	size_t n = (size_t)comm->n_ranks;
+	uint32_t bytes = (uint32_t)net_offer(comm->net, mine);
+	uint32_t *lengths = base_alloc(n, sizeof(*lengths));
+	bool *is_local = base_alloc(n, sizeof(*is_local));
+	void *offers = NULL;
+	size_t i;
+	int err = lengths && is_local ? 0 : WREATH_ENOMEM;
+
+	if (!err)
+		err = boot_all_gather(comm->boot, &bytes, sizeof(bytes),
+				      lengths);
+	for (i = 0; i < n && !err; i++) {
+		is_local[i] = comm->infos[i].host_id ==
+			      comm->infos[comm->rank].host_id;
+		if (lengths[i] > bytes && lengths[i] <= NET_OFFER_MAX)
+			bytes = lengths[i];
+	}
+	if (!err)
+		offers = base_alloc(n, bytes);
+	if (!err && !offers)
+		err = WREATH_ENOMEM;
+	if (!err)
+		err = boot_all_gather(comm->boot, mine, bytes, offers);
+	if (!err)
+		err = net_agree(comm->net, offers, bytes, is_local);
+	else
+		base_free(offers);
+	base_free(is_local);
+	base_free(lengths);
+	return err;
+}
+
+int comm_ports_open(struct wreath_comm *comm)
+{
+	int err = open_net(comm);
+
+	if (!err)
+		err = tell_ports(comm);
+	/* Who has no way to a peer fails them all, before anyone goes on. */
+	if (!err)
+		err = boot_all_gather(comm->boot, NULL, 0, NULL);
+	return err;
+}
