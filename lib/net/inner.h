@@ -206,6 +206,9 @@ const char *net_pairs_why_none(const struct net_offer ends[2], bool is_local);
 /* The pair that is to be tried now for @conn; fills in its port and GIDs. */
 int net_agree_conn(struct net_conn *conn);
 
+/* " of rxe0:1", the port at the peer's end; "" where it is not known. */
+void net_agree_far_port(const struct net_conn *conn, char out[40]);
+
 /* Count the pair of @peer as tried; WREATH_ENET when it was the last. */
 int net_agree_next(struct net *net, int peer, const struct net_verdict *mine,
 		   const struct net_verdict *theirs);

@@ -171,7 +171,8 @@ static void check_words(struct run *run)
 {
 	static const char *const words[] = {
 		"rank ", "(a, pid ", "(b, pid ", "rxe0:1", "10.77.0.1",
-		"10.77.0.2", "QP 0x", "worked for", "operation ",
+		"10.77.0.2", " of rxe0:1", "QP 0x", "worked for", "; operation ",
+		" waited ", " within ", "it has counted ",
 	};
 	const char *text = wreath_error_text();
 	size_t i;
