@@ -36,7 +36,8 @@ static const struct base_env_var table[BASE_N_ENV] = {
 				"The GID to use on Ethernet ports; -1 "
 				"chooses."},
 	[BASE_ENV_HCA] = {"WREATH_HCA", BASE_ENV_STRING, "", 0, 511, NULL,
-			  "The device, as NAME or NAME:PORT; empty chooses."},
+			  "The devices to choose from: a list of NAME or "
+			  "NAME:PORT; empty is all."},
 	[BASE_ENV_JOIN_TIMEOUT] = {"WREATH_JOIN_TIMEOUT", BASE_ENV_DURATION,
 				   "60s", 100, 86400000, NULL,
 				   "How long ranks wait for each other when a "

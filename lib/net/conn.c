@@ -245,10 +245,11 @@ void net_close(struct net *net)
 
 	if (!net)
 		return;
+	/* What nobody waited long enough to be told. */
+	net_events(net);
 	for (i = 0; i < net->n_active; i++)
 		conn_free(net->active[i]);
 	net_mrs_release(net);
-	net_events(net);
 	net_ports_close(net);
 	if (net->board)
 		mem_shared_free(net->board, NET_SIGNS * sizeof(*net->board),

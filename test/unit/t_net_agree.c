@@ -29,6 +29,8 @@ static char names[2][128] = {"rank 0 (hosta, pid 1)", "rank 1 (hostb, pid 2)"};
 /* What the fake shows: the device's GID at one index, a dead one at 0. */
 static int real_at;
 static bool has_dead, is_ipv4, has_route;
+/* The MTU of the port of the first rank, or 0; that of the path last used. */
+static enum ibv_mtu first_mtu, path_mtu;
 
 static int fake_query_gid_ex(struct ibv_context *context, uint32_t port,
 			     uint32_t index, struct ibv_gid_entry *entry,
@@ -68,10 +70,22 @@ static int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp_attr real = *attr;
 
+	if (mask & IBV_QP_PATH_MTU)
+		path_mtu = attr->path_mtu;
 	if (mask & IBV_QP_AV)
 		real.ah_attr.grh.sgid_index =
 			attr->ah_attr.grh.sgid_index == real_at ? 0 : 3;
 	return soft->modify_qp(qp, &real, mask);
+}
+
+static int fake_query_port(struct ibv_context *context, uint8_t port,
+			   struct ibv_port_attr *attr)
+{
+	int err = soft->query_port(context, port, attr);
+
+	if (first_mtu && !nets[0])
+		attr->active_mtu = first_mtu;
+	return err;
 }
 
 static void open_nets(const char *first, const char *second)
@@ -84,6 +98,7 @@ static void open_nets(const char *first, const char *second)
 	fake.promises = 0;
 	fake.map = NULL;
 	fake.query_gid_ex = fake_query_gid_ex;
+	fake.query_port = fake_query_port;
 	fake.create_ah = fake_create_ah;
 	fake.modify_qp = fake_modify_qp;
 	for (i = 0; i < 2; i++) {
@@ -101,6 +116,8 @@ static void close_nets(void)
 {
 	net_close(nets[0]);
 	net_close(nets[1]);
+	nets[0] = NULL;
+	nets[1] = NULL;
 }
 
 static int agree(int i)
@@ -201,6 +218,28 @@ static void a_gid_that_moved_is_found_by_its_value(void **state)
 	assert_int_equal(agree(1), 0);
 	expect_connected(1);
 	close_nets();
+}
+
+static void the_smaller_mtu_is_that_of_the_path(void **state)
+{
+	static const enum ibv_mtu mtus[] = {IBV_MTU_1024, IBV_MTU_2048,
+					    IBV_MTU_4096};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < base_countof(mtus); i++) {
+		reset(0, false, false, true);
+		first_mtu = mtus[i];
+		path_mtu = 0;
+		open_nets("roce:1", "roce:1");
+		first_mtu = 0;
+		assert_int_equal(agree(0), 0);
+		assert_int_equal(agree(1), 0);
+		expect_connected(1);
+		/* Both ends have set it; the last one is left here. */
+		assert_int_equal(path_mtu, mtus[i]);
+		close_nets();
+	}
 }
 
 static void where_nothing_works_both_say_what_was_tried(void **state)
@@ -304,6 +343,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dead_pairs_are_passed_over_by_both),
 		cmocka_unit_test(a_gid_that_moved_is_found_by_its_value),
+		cmocka_unit_test(the_smaller_mtu_is_that_of_the_path),
 		cmocka_unit_test(where_nothing_works_both_say_what_was_tried),
 		cmocka_unit_test(infiniband_and_ethernet_do_not_meet),
 		cmocka_unit_test(
