@@ -247,7 +247,7 @@ static int in_operation(const struct exec_plan *plan, int err)
 
 	snprintf(text, sizeof(text), "%s", base_error_text());
 	exec_sign_text(&plan->args->sign, what, sizeof(what));
-	return base_error(err, "%s; operation %llu, %s, had waited %.1f s",
+	return base_error(err, "%s (operation %llu, %s, had waited %.1f s)",
 			  text, (unsigned long long)plan->args->sign.seq, what,
 			  since_ns ? (double)(base_now_ns() - since_ns) / 1e9
 				   : 0.0);

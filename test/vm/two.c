@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "test/loop/model.h"
 
 #define BYTES_MAX (256 << 10)
@@ -36,15 +37,19 @@ struct fault {
 
 static const struct fault faults[] = {
 	{"none", NULL, NULL, NULL, 60, BYTES_MAX, false},
-	{"loss_0.1", NETEM "loss 0.1%", CLEAN, NETEM "loss 0.1%", 40,
+	{"loss_0.1", NETEM "loss 0.1%", CLEAN, NETEM "loss 0.1%", 60,
+	 128 << 10, false},
+	{"loss_1", NETEM "loss 1%", CLEAN, NETEM "loss 1%", 40, 64 << 10,
+	 false},
+	{"loss_5", NETEM "loss 5%", CLEAN, NETEM "loss 5%", 20, 32 << 10,
+	 false},
+	{"delay", NETEM "delay 20ms", CLEAN, NETEM "delay 20ms", 20, 64 << 10,
+	 false},
+	{"reorder", NETEM "delay 5ms reorder 75% 50%", CLEAN, NULL, 40,
 	 64 << 10, false},
-	{"loss_1", NETEM "loss 1%", CLEAN, NULL, 20, 64 << 10, false},
-	{"loss_5", NETEM "loss 5%", CLEAN, NULL, 6, 32 << 10, false},
-	{"delay", NETEM "delay 20ms", CLEAN, NULL, 10, 32 << 10, false},
-	{"reorder", NETEM "delay 5ms reorder 75% 50%", CLEAN, NULL, 10,
+	{"duplicate", NETEM "duplicate 10%", CLEAN, NETEM "duplicate 10%", 40,
 	 64 << 10, false},
-	{"duplicate", NETEM "duplicate 10%", CLEAN, NULL, 20, 64 << 10, false},
-	{"corrupt", NETEM "corrupt 1%", CLEAN, NULL, 20, 32 << 10, false},
+	{"corrupt", NETEM "corrupt 2%", CLEAN, NULL, 40, 64 << 10, false},
 	{"silent_3s", "(" NETEM "loss 100%; sleep 3; " CLEAN ") &", NULL, NULL,
 	 20, 32 << 10, false},
 	{"down_3s", "(ip link set $NETDEV down; sleep 3;"
@@ -81,6 +86,22 @@ static uint64_t draw(uint64_t *state)
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
 	return z ^ z >> 31;
+}
+
+static void pause_100ms(void)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+
+	nanosleep(&pause, NULL);
+}
+
+static int number(const char *text)
+{
+	int64_t value;
+
+	if (!text || !base_parse_int(text, 0, 1000, &value))
+		exit(2);
+	return (int)value;
 }
 
 static void complain(struct run *run, const char *fmt, ...)
@@ -171,7 +192,7 @@ static void check_words(struct run *run)
 {
 	static const char *const words[] = {
 		"rank ", "(a, pid ", "(b, pid ", "rxe0:1", "10.77.0.1",
-		"10.77.0.2", " of rxe0:1", "QP 0x", "worked for", "; operation ",
+		"10.77.0.2", " of rxe0:1", "QP 0x", "worked for", "(operation ",
 		" waited ", " within ", "it has counted ",
 	};
 	const char *text = wreath_error_text();
@@ -197,7 +218,7 @@ static void await_heal(struct run *run, const struct fault *fault)
 	snprintf(path, sizeof(path), "%s/heal.%s", getenv("VM_OUT"),
 		 fault->name);
 	while (access(path, F_OK) && now() < end)
-		usleep(100000);
+		pause_100ms();
 	if (access(path, F_OK))
 		complain(run, "other ranks did not fail within %.0f s",
 			 HEAL_SECONDS);
@@ -263,8 +284,8 @@ static void run_case(struct run *run, const struct fault *fault)
 int main(int argc, char **argv)
 {
 	struct run run = {
-		.rank = atoi(getenv("RANK")),
-		.n_ranks = atoi(getenv("WORLD_SIZE")),
+		.rank = number(getenv("RANK")),
+		.n_ranks = number(getenv("WORLD_SIZE")),
 	};
 	int i;
 	size_t k;
@@ -273,7 +294,7 @@ int main(int argc, char **argv)
 		return 2;
 	alarm(300);
 	run.host = argv[1][0];
-	run.is_first = atoi(argv[2]) == 0;
+	run.is_first = number(argv[2]) == 0;
 	run.send = malloc(BYTES_MAX);
 	run.recv = malloc(BYTES_MAX);
 	for (i = 3; i < argc; i++)
