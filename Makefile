@@ -69,6 +69,7 @@ unit_help := $(patsubst %.c,$B/%.o,$(filter-out test/unit/t_%,\
 	$(sort $(wildcard test/unit/*.c))))
 loop_help := $(patsubst %.c,$B/%.o,$(filter-out test/loop/t_%,\
 	$(sort $(wildcard test/loop/*.c))))
+dropin_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/dropin/*.c)))
 example_src := $(sort $(wildcard examples/*.c examples/*.cc))
 example_bin := $(addprefix $B/,$(basename $(example_src)))
 command := $(if $(bench_obj),$B/wreath $B/all_reduce_perf)
@@ -78,8 +79,11 @@ all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command)
 unit: $(unit_bin)
 loop: $(loop_bin)
 examples: $(example_bin)
+# Gloo has its own program, where it is installed.
+gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
+dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
 # Everything that the tests run.
-bins: all unit loop examples
+bins: all unit loop examples dropin
 
 # Written only when it differs, so that other flags mean other objects.
 flags := $(CC) $(cppflags) $(filter-out -Werror,$(cflags)) $(ldflags)
@@ -88,7 +92,7 @@ $B/flags: force
 
 $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(cppflags) $(cflags) $(simd) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(cppflags) $(cflags) $(simd) $(visible) -MMD -MP -c $< -o $@
 
 $B/%.o: %.cc $B/flags
 	@mkdir -p $(@D)
@@ -139,6 +143,24 @@ $B/test/loop/%: $B/test/loop/%.o $(loop_help) $B/lib.a
 $B/test/vm/%: $B/test/vm/%.o $B/test/loop/model.o $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ $(ldlibs) -o $@
 
+# libibverbs over the soft device, for programs that judge it.
+$(dropin_obj): visible := -fvisibility=default
+$B/soft/libibverbs.so.1: $(dropin_obj) $B/lib.a test/dropin/dropin.map
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libibverbs.so.1 \
+		-Wl,--version-script=test/dropin/dropin.map \
+		-Wl,-z,relro,-z,now $(ldflags) $(dropin_obj) $B/lib.a \
+		$(ldlibs) -o $@
+
+$B/soft/ucx.so: $B/test/dropin/preload/ucx.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(ldflags) $^ -o $@
+$B/test/dropin/preload/ucx.o: visible := -fvisibility=default
+
+$B/soft/gloo: test/dropin/gloo.cc $B/flags
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(common) -std=c++14 $(CXXFLAGS) $< $(ldflags) -lgloo -o $@
+
 # Examples see what a customer sees: the header and the library.
 $B/examples/%: $B/examples/%.o $B/$(soname) $B/libwreath.so
 	$(Q)$(if $(wildcard examples/$*.cc),$(CXX),$(CC)) $(ldflags) $< \
@@ -162,6 +184,12 @@ check:
 test:
 	$(setup) test
 	@$(tests) test
+
+# rdma-core's tests on the soft device and on soft-RoCE, side by side.
+conformance:
+	$(setup) check
+	@$(MAKE) --no-print-directory dropin
+	test/dropin/conformance.sh $B
 
 check-rxe:
 	$(setup) check
@@ -222,9 +250,10 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples bins run check test check-rxe vm bench-peers \
-	bench-rxe install uninstall clean force
+.PHONY: all unit loop examples dropin bins run check test conformance \
+	check-rxe vm bench-rxe bench-peers install uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
-	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d)
+	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
+	$(dropin_obj:.o=.d)

@@ -227,6 +227,7 @@ if [ "$what" = check ] && [ -z "$SAN" ]; then
 	variant address,undefined
 	variant thread
 	rxe
+	try conformance 550 test/dropin/conformance.sh "$B"
 	export -f strangers
 	# shellcheck disable=SC2016
 	try tree 20 bash -c 'strangers | diff "$RESULTS/strangers" -'

@@ -39,6 +39,14 @@ needed_to_test() {
 	has pkg-config || echo pkg-config
 }
 
+# It belongs to the system's interpreter, which may not be the first.
+has_pyverbs() {
+	for python in /usr/bin/python3 python3; do
+		"$python" -c 'import pyverbs' 2>/dev/null && return
+	done
+	return 1
+}
+
 # The sanitizers' runtime has the compiler's version in its name; it is a
 # package of its own only where the archive says so.
 clang_runtime() {
@@ -58,19 +66,27 @@ wanted_to_check() {
 	has valgrind || echo valgrind
 	has gnuplot || echo gnuplot-nox
 	wanted_of_machine
+	wanted_of_judges
 	wanted_of_peers
 }
 
-# The virtual machine with soft-RoCE, and what judges us there.
+# Programs that were not written here, and take the soft device for another.
+wanted_of_judges() {
+	has ibv_devinfo || echo ibverbs-utils
+	has ib_write_bw || echo perftest
+	has ucx_perftest || echo ucx-utils
+	has_pyverbs || echo python3-pyverbs
+	has_header gloo/config.h || echo libgloo-dev
+}
+
+# The virtual machine with soft-RoCE; the judges are there, too.
 wanted_of_machine() {
 	[ "$(uname -m)" = x86_64 ] || return 0
 	has qemu-system-x86_64 || echo qemu-system-x86
 	has busybox && busybox --list | grep -q -x depmod ||
 		echo busybox-static
 	has rdma || echo iproute2
-	has ibv_devinfo || echo ibverbs-utils
 	[ -d /usr/lib/x86_64-linux-gnu/libibverbs ] || echo ibverbs-providers
-	has ib_write_bw || echo perftest
 	has rping || echo rdmacm-utils
 }
 

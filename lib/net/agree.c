@@ -114,7 +114,7 @@ static int agree_with(struct net *net, int peer)
 	}
 	return no_way(net, peer, &ways,
 		      "their addresses are of different subnets, and the "
-		      "kernel has no route between them: give both an address "
+		      "kernel finds no way between them: give both an address "
 		      "of one subnet (`ip addr add`), add a route, or choose "
 		      "other ports by WREATH_HCA");
 }
@@ -131,6 +131,13 @@ int net_agree(struct net *net, void *offers, size_t bytes,
 	for (i = 0; i < net->n_ranks && !err; i++)
 		if (i != net->rank)
 			err = agree_with(net, i);
+	/* From here on other threads may read it. */
+	for (i = 0; i < net->n_started; i++) {
+		size_t at = strlen(net->text);
+
+		snprintf(net->text + at, sizeof(net->text) - at, "%s%s",
+			 at ? ", " : "", net->started[i]->text);
+	}
 	return err;
 }
 
@@ -149,7 +156,11 @@ int net_agree_conn(struct net_conn *conn)
 	conn->is_routed = pair->tier == NET_TIER_ROUTED;
 	get_gid(&ways, pair, ways.side, &conn->gid);
 	get_gid(&ways, pair, !ways.side, &conn->other_gid);
-	return net_port_start(net, conn->port, &conn->gid);
+	err = net_port_start(net, conn->port, &conn->gid);
+	/* Once a pair has failed, its GID is no name for the port. */
+	if (!err && net->attempts[conn->peer])
+		net_port_name(conn->port, &conn->gid);
+	return err;
 }
 
 void net_agree_far_port(const struct net_conn *conn, char out[40])

@@ -147,6 +147,7 @@ int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc)
 	bool is_fatal;
 
 	end_text(conn, ends);
+	net_gid_check(conn);
 	event_text(net, conn->port, reported);
 	port_text(conn->port, port, sizeof(port));
 	work_text(conn, worked);

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* What devices report by themselves: ports that go, tables that change. */
 #include <poll.h>
-#include <stdio.h>
 
 #include "net/inner.h"
 
-/* The GIDs of connections: are they where queue pairs need them? */
-static void look_for_gids(const struct net *net, const struct net_port *port)
+static void set_gone(struct net_port *port, const struct net_conn *conn)
 {
-	const struct net_conn *told = NULL;
 	char text[64];
+
+	if (port->has_reported && port->reported == IBV_EVENT_GID_CHANGE)
+		return;
+	port->reported = IBV_EVENT_GID_CHANGE;
+	port->has_reported = true;
+	net_gid_text(&conn->gid, text);
+	base_log(BASE_LOG_WARN,
+		 "%s reports IBV_EVENT_GID_CHANGE: GID %s, which connections "
+		 "use, is gone; they fail unless its address comes back",
+		 port->text, text);
+}
+
+/* The GIDs of connections: are they where queue pairs need them? */
+static void look_for_gids(const struct net *net, struct net_port *port)
+{
 	int i;
 
 	for (i = 0; i < net->n_active; i++) {
@@ -17,20 +29,25 @@ static void look_for_gids(const struct net *net, const struct net_port *port)
 
 		if (conn->port != port || net_gid_index(port, &conn->gid) >= 0)
 			continue;
-		told = conn;
-		break;
-	}
-	if (!told) {
-		base_log(BASE_LOG_INFO,
-			 "%s reports IBV_EVENT_GID_CHANGE: its table of GIDs "
-			 "has changed, and has those in use", port->text);
+		set_gone(port, conn);
 		return;
 	}
-	net_gid_text(&told->gid, text);
-	base_log(BASE_LOG_WARN,
-		 "%s reports IBV_EVENT_GID_CHANGE: GID %s, which connections "
-		 "use, is gone; they fail unless its address comes back",
-		 port->text, text);
+	port->has_reported &= port->reported != IBV_EVENT_GID_CHANGE;
+	base_log(BASE_LOG_INFO,
+		 "%s reports IBV_EVENT_GID_CHANGE: its table of GIDs has "
+		 "changed, and has those in use", port->text);
+}
+
+void net_gid_check(struct net_conn *conn)
+{
+	const struct net_port *port = conn->port;
+
+	/* An InfiniBand port's GID is not what its packets are sent by. */
+	if (port->attr.link_layer != IBV_LINK_LAYER_ETHERNET ||
+	    !port->attr.gid_tbl_len || port->is_gone)
+		return;
+	if (net_gid_index(port, &conn->gid) < 0)
+		set_gone(conn->port, conn);
 }
 
 /* A device has one queue of events for all of its ports. */

@@ -76,14 +76,6 @@ static inline uint64_t net_wr_id(const struct net_conn *conn, uint64_t kind)
 	return kind | at << 32;
 }
 
-/* A user's region, registered with a port. */
-struct net_mr {
-	uint64_t region;
-	struct net_port *port;
-	struct ibv_mr *mr;
-	struct net_mr *next;
-};
-
 /* A message as it was sent, by its number; its payload is in the stage. */
 struct net_sent {
 	uint64_t address;
@@ -134,10 +126,9 @@ struct net_mend {
 
 int net_ports_open(struct net *net, const struct net_args *args);
 void net_ports_close(struct net *net);
-/*
- * Make what a port needs to be used; nothing where it is there.  @gid is the
- * one that it is first used with, for its name in messages.
- */
+/* The port's name in messages, with the GID that is used. */
+void net_port_name(struct net_port *port, const union ibv_gid *gid);
+/* Make what a port needs to be used, and name it; nothing where it is there. */
 int net_port_start(struct net *net, struct net_port *port,
 		   const union ibv_gid *gid);
 
@@ -228,6 +219,8 @@ void net_address_fill(const struct net_port *port, const union ibv_gid *mine,
 
 /* Read what @port's device has reported, and log what is worth it. */
 void net_port_events(struct net *net, struct net_port *port);
+/* A connection has failed, perhaps before the event came: is its GID there? */
+void net_gid_check(struct net_conn *conn);
 
 /* conn.c: shared memory, registered with the port. */
 int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
@@ -260,7 +253,16 @@ int net_mend_broken(struct net_conn *conn, const struct ibv_wc *wc);
 /* Go on wherever it is possible. */
 int net_mend(struct net *net);
 
-/* mr.c */
+/* ---- mr.c ---- */
+
+/* A user's region, registered with a port. */
+struct net_mr {
+	uint64_t region;
+	struct net_port *port;
+	struct ibv_mr *mr;
+	struct net_mr *next;
+};
+
 int net_mrs_init(struct net *net);
 void net_mrs_release(struct net *net);
 /* The remote key for @region on @port; registers at first use. */

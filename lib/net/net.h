@@ -11,10 +11,10 @@
  * the peer's memory is mapped its payload is stored or read there directly;
  * what makes a message visible is a WRITE in any case.
  *
- * Where the device promises line order that WRITE is one 8-byte word behind the
- * payload, the message's number and the operation's signature, and the receiver
- * polls the word.  Elsewhere the payload's own WRITE carries both, shortened,
- * as immediate data, and completions are polled: one request a message.
+ * Where the device promises line order that WRITE is one 8-byte word behind
+ * the payload, the message's number and the operation's signature, and the
+ * receiver polls it.  Elsewhere the payload's own WRITE carries both, shortened
+ * to immediate data, and completions are polled: one request a message.
  *
  * This room must never know schedules, sockets or the public API.  A struct
  * net is used by one thread at a time.  Only net_block() waits for a peer.
@@ -37,6 +37,7 @@
 #define NET_CHANNELS_MAX 4
 
 struct net;
+struct net_mr;
 
 /*
  * One direction pair of a lane: what this rank sends to the peer's lane, and
@@ -53,7 +54,8 @@ struct net_lane {
 	uint64_t far_words, far_lines, far_slots, far_credit;
 	/* Receiving. */
 	uint32_t n_received;
-	uint32_t n_arrived, arrived[NET_LINE_SLOTS]; /* by completions */
+	uint32_t n_arrived; /* by completions, and their signatures */
+	uint32_t arrived[NET_LINE_SLOTS];
 	uint32_t n_credited;
 	const _Atomic uint64_t *words;
 	char *lines;
@@ -313,9 +315,9 @@ static inline enum net_arrival net_look_completed(const struct net_lane *lane,
 
 	if (lane->n_arrived == n)
 		return NET_NONE;
-	signature &= NET_IMM_SIGNATURE;
-	return lane->arrived[n % NET_LINE_SLOTS] == signature ? NET_ARRIVED
-							      : NET_MISMATCH;
+	return lane->arrived[n % NET_LINE_SLOTS] ==
+			       (signature & NET_IMM_SIGNATURE)
+		       ? NET_ARRIVED : NET_MISMATCH;
 }
 
 static inline enum net_arrival net_look(const struct net_lane *lane,
@@ -342,8 +344,9 @@ static inline enum net_arrival net_arrived(const struct net_lane *lane,
 {
 	const struct net *net = lane->conn->net;
 
-	return net_look(lane, lane->words + lane->n_received %
-						    (uint32_t)net->n_slots,
+	return net_look(lane,
+			lane->words +
+				lane->n_received % (uint32_t)net->n_slots,
 			signature);
 }
 

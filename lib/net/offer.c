@@ -137,9 +137,13 @@ void net_offer_text(const struct net_offer *offer, char *out, size_t size)
 		const struct net_port_offer *port = &offer->ports[i];
 		bool ib = port->link_layer == IBV_LINK_LAYER_INFINIBAND;
 
-		at += (size_t)snprintf(out + at, size - at, "%s%s (%s%s",
+		char lid[16] = "";
+
+		if (ib)
+			snprintf(lid, sizeof(lid), " LID %u", port->lid);
+		at += (size_t)snprintf(out + at, size - at, "%s%s (%s%s%s",
 				       i ? ", " : "", port->name,
-				       ib ? "InfiniBand" : "Ethernet",
+				       ib ? "InfiniBand" : "Ethernet", lid,
 				       port->is_soft ? ", this host only" : "");
 		for (j = 0; j < port->n_gids && at < size; j++)
 			at += gid_text(&port->gids[j], out + at, size - at);

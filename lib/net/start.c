@@ -57,7 +57,7 @@ static int make_objects(struct net *net, struct net_port *port)
 	return err;
 }
 
-static void port_text(struct net_port *port, const union ibv_gid *gid)
+void net_port_name(struct net_port *port, const union ibv_gid *gid)
 {
 	char text[64];
 
@@ -74,12 +74,11 @@ static void port_text(struct net_port *port, const union ibv_gid *gid)
 int net_port_start(struct net *net, struct net_port *port,
 		   const union ibv_gid *gid)
 {
-	size_t at = strlen(net->text);
 	int err;
 
 	if (port->pd)
 		return 0;
-	port_text(port, gid);
+	net_port_name(port, gid);
 	err = make_objects(net, port);
 	if (!err && !port->is_soft) {
 		port->counters = base_alloc(1, sizeof(*port->counters));
@@ -97,8 +96,6 @@ int net_port_start(struct net *net, struct net_port *port,
 		net->env->value[BASE_ENV_ARRIVAL] == 0;
 	net->polls_completions |= !port->line_order;
 	net->started[net->n_started++] = port;
-	snprintf(net->text + at, sizeof(net->text) - at, "%s%s",
-		 at ? ", " : "", port->text);
 	return 0;
 }
 

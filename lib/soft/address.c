@@ -68,6 +68,31 @@ int soft_dial(const struct soft_address *address, int *pid)
 	return fd;
 }
 
+int soft_dial_now(const struct soft_address *address)
+{
+	struct sockaddr_un name;
+	socklen_t n = soft_address_name(address, &name);
+	struct ucred cred;
+	socklen_t cred_n = sizeof(cred);
+	int fd, err;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	err = connect(fd, (struct sockaddr *)&name, n) ||
+			      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred,
+					 &cred_n)
+		      ? errno
+		      : 0;
+	if (!err && cred.uid == geteuid())
+		return fd;
+	if (!err)
+		err = EACCES; /* another user's */
+	close(fd);
+	errno = err;
+	return -1;
+}
+
 int soft_listen(const struct soft_address *address)
 {
 	struct sockaddr_un name;

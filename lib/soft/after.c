@@ -61,7 +61,7 @@ void soft_after(struct soft_qp *qp, uint32_t after)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void soft_run_all(struct soft_context *c)
+void soft_run_all(struct soft_context *c, bool is_thread)
 {
 	uint32_t i, n = atomic_load(&c->qps_high);
 
@@ -71,7 +71,14 @@ void soft_run_all(struct soft_context *c)
 
 		if (!qp || !atomic_load(&qp->is_pending))
 			continue;
-		soft_lock(qp->lock);
+		/* Nothing comes of this before our thread has taken the peer's
+		 * answer, for which it needs the lock. */
+		if (!is_thread && atomic_load(&qp->bounce) == SOFT_BOUNCE_ASKED)
+			continue;
+		/* Who has it runs it, or is soon done: a thread that serves
+		 * others must not queue for a lock that is not fair. */
+		if (!soft_trylock(qp->lock))
+			continue;
 		if (qp->is_live && atomic_load(&qp->is_pending)) {
 			soft_run(qp);
 			after = soft_after_take(qp);

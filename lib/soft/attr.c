@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which changes of a queue pair the specification allows, RC only. */
+/* Which changes of a queue pair the specification allows. */
 #define _GNU_SOURCE
 #include <errno.h>
 
@@ -15,7 +15,7 @@ struct change {
 	 IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE)
 
 /* IBTA 11.2.5.3, table 91; any state may go to RESET and ERR besides. */
-static const struct change changes[] = {
+static const struct change rc_changes[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0,
@@ -37,14 +37,67 @@ static const struct change changes[] = {
 		 IBV_QP_PKEY_INDEX},
 };
 
-static bool is_allowed(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+#define UC_ANYTIME                                                             \
+	(IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH |            \
+	 IBV_QP_PATH_MIG_STATE)
+
+static const struct change uc_changes[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_RTR,
+	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	 IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, UC_ANYTIME},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0, UC_ANYTIME},
+	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0, UC_ANYTIME},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0, UC_ANYTIME | IBV_QP_PKEY_INDEX},
+	{IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS},
+};
+
+static const struct change ud_changes[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+	{IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN,
+	 IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+};
+
+static const struct change *changes_of(enum ibv_qp_type type, size_t *n)
 {
-	size_t i;
+	switch (type) {
+	case IBV_QPT_UC:
+		*n = base_countof(uc_changes);
+		return uc_changes;
+	case IBV_QPT_UD:
+		*n = base_countof(ud_changes);
+		return ud_changes;
+	default:
+		*n = base_countof(rc_changes);
+		return rc_changes;
+	}
+}
+
+static bool is_allowed(enum ibv_qp_type type, enum ibv_qp_state from,
+		       enum ibv_qp_state to, int mask)
+{
+	const struct change *changes;
+	size_t i, n;
 
 	mask &= ~(int)IBV_QP_STATE;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !mask;
-	for (i = 0; i < base_countof(changes); i++) {
+	changes = changes_of(type, &n);
+	for (i = 0; i < n; i++) {
 		const struct change *ch = &changes[i];
 
 		if (ch->from == from && ch->to == to)
@@ -89,7 +142,7 @@ int soft_attr_check(struct soft_qp *qp, const struct ibv_qp_attr *attr,
 
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from)
 		return EINVAL;
-	if (!is_allowed(from, to, mask) ||
+	if (!is_allowed(qp->ibv.qp_type, from, to, mask) ||
 	    !values_are_valid(qp->context, attr, mask))
 		return EINVAL;
 	return 0;
@@ -106,6 +159,8 @@ void soft_attr_take(struct soft_qp *qp, const struct ibv_qp_attr *attr,
 		mine->port_num = attr->port_num;
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		mine->qp_access_flags = attr->qp_access_flags;
+	if (mask & IBV_QP_QKEY)
+		mine->qkey = attr->qkey;
 	if (mask & IBV_QP_AV)
 		mine->ah_attr = attr->ah_attr;
 	if (mask & IBV_QP_PATH_MTU)

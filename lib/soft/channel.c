@@ -25,6 +25,7 @@ enum {
 	ABOUT_PORT,
 	ABOUT_QP,
 	ABOUT_CQ,
+	ABOUT_SRQ,
 };
 
 struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context)
@@ -184,11 +185,22 @@ void soft_async(struct soft_context *c, enum ibv_event_type type,
 	write_record(c->async_write_fd, &record);
 }
 
+void soft_async_srq(struct soft_context *c, enum ibv_event_type type,
+		    struct soft_srq *srq)
+{
+	const struct record record = {.type = type, .what = ABOUT_SRQ,
+				      .slot = srq->slot,
+				      .generation = srq->generation};
+
+	write_record(c->async_write_fd, &record);
+}
+
 /* False: the object is gone.  Caller holds @c->lock. */
 static bool find_subject(struct soft_context *c, const struct record *record,
 			 struct ibv_async_event *event)
 {
 	struct soft_qp *qp;
+	struct soft_srq *srq;
 	struct soft_cq *cq;
 
 	event->event_type = (enum ibv_event_type)record->type;
@@ -206,6 +218,14 @@ static bool find_subject(struct soft_context *c, const struct record *record,
 			return false;
 		cq->n_async++;
 		event->element.cq = &cq->ibv;
+		return true;
+	}
+	if (record->what == ABOUT_SRQ) {
+		srq = c->srqs[record->slot % SOFT_N_SRQ];
+		if (!srq || srq->generation != record->generation)
+			return false;
+		srq->n_events++;
+		event->element.srq = &srq->ibv;
 		return true;
 	}
 	event->element.port_num = 1;
@@ -241,6 +261,13 @@ void soft_ack_async_event(struct ibv_async_event *event)
 		event->element.cq->async_events_completed++;
 		pthread_cond_broadcast(&event->element.cq->cond);
 		pthread_mutex_unlock(&event->element.cq->mutex);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		pthread_mutex_lock(&event->element.srq->mutex);
+		event->element.srq->events_completed++;
+		pthread_cond_broadcast(&event->element.srq->cond);
+		pthread_mutex_unlock(&event->element.srq->mutex);
 		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:

@@ -9,6 +9,7 @@
 #include "soft/entry.h"
 #include "soft/peer.h"
 #include "soft/qp.h"
+#include "soft/soft.h"
 
 static void new_address(struct soft_context *c)
 {
@@ -33,6 +34,7 @@ static void fill_verbs(struct soft_context *c)
 	context->ops.req_notify_cq = soft_req_notify_cq;
 	context->ops.post_send = soft_post_send;
 	context->ops.post_recv = soft_post_recv;
+	context->ops.post_srq_recv = soft_post_srq_recv;
 	context->cmd_fd = -1;
 	context->num_comp_vectors = 1;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -131,13 +133,15 @@ int soft_close_device(struct ibv_context *context)
 	if (soft_is_foreign(c))
 		return EIO;
 	pthread_mutex_lock(&c->lock);
-	is_busy = c->n_pd || c->n_mr || c->n_cq || c->n_qp;
+	is_busy = c->n_pd || c->n_mr || c->n_cq || c->n_qp ||
+		  c->n_srq;
 	pthread_mutex_unlock(&c->lock);
 	if (is_busy)
 		return EBUSY;
 	soft_registry_remove(c);
 	soft_control_stop(c);
 	soft_peers_free(c);
+	soft_couriers_free(c);
 	free_kept(c);
 	close(c->seg_fd);
 	soft_held_put(c->held);
@@ -172,6 +176,28 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *context)
 	return &pd->ibv;
 }
 
+struct ibv_pd *
+soft_alloc_parent_domain(struct ibv_context *context,
+			 struct ibv_parent_domain_init_attr *attr)
+{
+	struct soft_pd *parent = (struct soft_pd *)attr->pd;
+	struct ibv_pd *ibpd;
+	struct soft_pd *pd;
+
+	if (!parent || parent->ibv.context != context || attr->td) {
+		errno = EINVAL;
+		return NULL;
+	}
+	ibpd = soft_alloc_pd(context);
+	if (!ibpd)
+		return NULL;
+	pd = (struct soft_pd *)ibpd;
+	pd->parent = parent;
+	pd->id = parent->id;
+	atomic_fetch_add(&parent->n_refs, 1);
+	return ibpd;
+}
+
 int soft_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct soft_pd *pd = (struct soft_pd *)ibpd;
@@ -184,6 +210,8 @@ int soft_dealloc_pd(struct ibv_pd *ibpd)
 	pthread_mutex_lock(&c->lock);
 	c->n_pd--;
 	pthread_mutex_unlock(&c->lock);
+	if (pd->parent)
+		atomic_fetch_sub(&pd->parent->n_refs, 1);
 	base_free(pd);
 	return 0;
 }

@@ -153,6 +153,12 @@ static bool serve_guest(struct soft_context *c, struct soft_guest *guest)
 	case SOFT_PUT:
 	case SOFT_GET:
 		return !soft_payload_serve(c, guest->fd, &m, c->payload, bytes);
+	case SOFT_DATAGRAM:
+		soft_datagram_take(c, guest, &m, c->payload, bytes);
+		return true;
+	case SOFT_SWAP:
+	case SOFT_ADD:
+		return !soft_atomic_serve(c, guest->fd, &m, c->payload, bytes);
 	default:
 		return false;
 	}
@@ -177,7 +183,7 @@ static void serve_peer(struct soft_context *c, struct soft_peer *peer)
 			soft_mapping_add(peer, m.a, fd);
 		else if (fd >= 0)
 			close(fd);
-		if (m.type == SOFT_PUT || m.type == SOFT_GET)
+		if (m.type >= SOFT_PUT && m.type <= SOFT_ADD)
 			soft_payload_take(c, &m, c->payload, bytes);
 	}
 }
@@ -187,6 +193,10 @@ static void fire_all(struct soft_context *c)
 {
 	uint32_t i;
 
+	for (i = 0; i < SOFT_N_SRQ; i++) {
+		if (c->srqs[i])
+			soft_srq_check_limit(c->srqs[i]);
+	}
 	for (i = 0; i < SOFT_N_CQ; i++) {
 		if (c->cqs[i] && soft_cq_has(c->cqs[i]))
 			soft_cq_fire(c->cqs[i], true);
@@ -206,8 +216,10 @@ static void watch_fill(struct soft_context *c, struct soft_watch *w)
 	w->n = 0;
 	soft_watch_add(w, c->wake_fd);
 	soft_watch_add(w, c->listen_fd);
-	for (guest = c->guests; guest; guest = guest->next)
-		soft_watch_add(w, guest->fd);
+	for (guest = c->guests; guest; guest = guest->next) {
+		if (!guest->waiting)
+			soft_watch_add(w, guest->fd);
+	}
 	for (peer = c->peers; peer; peer = peer->next) {
 		if (peer->fd >= 0 && !atomic_load(&peer->is_dead))
 			soft_watch_add(w, peer->fd);
@@ -224,6 +236,8 @@ static void serve(struct soft_context *c, const struct soft_watch *w)
 	for (at = &c->guests; *at;) {
 		struct soft_guest *guest = *at;
 
+		if (guest->waiting)
+			soft_datagram_retry(c, guest);
 		if (!soft_watch_is_ready(w, guest->fd) ||
 		    serve_guest(c, guest)) {
 			at = &guest->next;
@@ -234,6 +248,7 @@ static void serve(struct soft_context *c, const struct soft_watch *w)
 		close(guest->fd);
 		c->n_guests--;
 		pthread_mutex_unlock(&c->lock);
+		soft_datagram_drop(c, guest);
 		base_free(guest);
 		has_died = true;
 	}
@@ -258,13 +273,13 @@ static void *control(void *arg)
 	while (!atomic_load(&c->must_stop)) {
 		int n, wait_ms = soft_faults_tick(c);
 
-		if (atomic_load(&c->n_pending))
+		if (atomic_load(&c->n_pending) || c->n_waiting)
 			wait_ms = TICK_MS;
 		watch_fill(c, &w);
 		if (w.is_short && wait_ms < 0)
 			wait_ms = RETRY_MS;
 		n = poll(w.fds, w.n, wait_ms);
-		if (n > 0) {
+		if (n > 0 || c->n_waiting) {
 			if (w.fds[0].revents &&
 			    read(c->wake_fd, &count, sizeof(count)) < 0)
 				continue;
@@ -276,7 +291,7 @@ static void *control(void *arg)
 			serve(c, &w);
 		}
 		if (atomic_load(&c->n_pending))
-			soft_run_all(c);
+			soft_run_all(c, true);
 	}
 	soft_watch_release(&w);
 	return NULL;
@@ -325,6 +340,7 @@ void soft_control_stop(struct soft_context *c)
 	while ((guest = c->guests)) {
 		c->guests = guest->next;
 		close(guest->fd);
+		soft_datagram_drop(c, guest);
 		base_free(guest);
 	}
 	base_free(c->payload);

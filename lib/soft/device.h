@@ -5,7 +5,8 @@
  * looks behind the public part finds zeroes.
  *
  * Locks, outermost first: the registry's (peer.c), a context's @lock, a CQ's
- * @lock, a queue pair's send lock, its @rq_lock, and a struct soft_held's.
+ * @lock, a queue pair's send lock, its @rq_lock, a shared receive queue's
+ * @lock, and a struct soft_held's.
  * Nothing blocks with one held, but for the bounded wait until a peer's copy
  * into memory is done, and who copies waits for nobody.
  */
@@ -19,17 +20,21 @@
 #include "soft/shared.h"
 #include "verbs/verbs.h"
 
+struct soft_courier;
 struct soft_cq;
 struct soft_guest;
 struct soft_held;
 struct soft_peer;
 struct soft_qp;
+struct soft_srq;
 
 enum soft_kind {
 	SOFT_ETHERNET,
 	SOFT_INFINIBAND,
 	SOFT_N_KINDS,
 };
+
+#define SOFT_N_AH 65536u
 
 /* The private struct of providers, which some read behind ibv_device. */
 #define SOFT_SPARE 64
@@ -71,6 +76,7 @@ struct soft_key {
 
 struct soft_pd {
 	struct ibv_pd ibv;
+	struct soft_pd *parent; /* whose objects are as good as ours, or NULL */
 	uint32_t id;
 	_Atomic unsigned int n_refs;
 };
@@ -82,6 +88,7 @@ struct soft_mr {
 	};
 	uint32_t slot;
 	struct soft_region *region;
+	uint64_t offset; /* in it */
 	void *mapped; /* ours, to be unmapped; NULL: the caller's mapping */
 	size_t mapped_bytes;
 };
@@ -106,19 +113,21 @@ struct soft_context {
 
 	pthread_mutex_t lock;
 	uint64_t random;
-	uint32_t n_pd, n_mr, n_cq, n_qp, next_pd;
+	uint32_t n_pd, n_mr, n_cq, n_qp, n_srq, n_ah, next_pd;
 	struct soft_region *regions[SOFT_N_REGIONS];
 	uint32_t n_regions; /* highest slot used + 1 */
-	uint32_t region_gen, cq_gen;
+	uint32_t region_gen, cq_gen, srq_gen;
 	bool mr_taken[SOFT_N_MR];
 	uint32_t key_gen;
 	struct soft_cq *cqs[SOFT_N_CQ];
+	struct soft_srq *srqs[SOFT_N_SRQ];
 	/* Kept until the context goes. */
 	_Atomic(struct soft_qp *) qps[SOFT_N_QP];
 	_Atomic uint32_t qps_high; /* highest slot used + 1 */
 	uint32_t ring_used;
 	struct soft_block *blocks[32]; /* free, by log2 of their size */
 	struct soft_peer *peers;
+	struct soft_courier *couriers;
 
 	/* The port. */
 	struct soft_address address;
@@ -143,6 +152,7 @@ struct soft_context {
 	unsigned char *payload; /* SOFT_PAYLOAD, for what it receives */
 	struct soft_guest *guests;
 	unsigned int n_guests;
+	unsigned int n_waiting; /* guests with a datagram that waits */
 };
 
 /* Bumped in a child process: what it inherited is the parent's. */
@@ -153,6 +163,11 @@ static inline struct soft_context *soft_context_of(struct ibv_context *context)
 	return (struct soft_context *)(void *)((char *)context -
 					       offsetof(struct soft_context,
 							verbs.context));
+}
+
+static inline uint32_t soft_round_up_pow2(uint32_t n)
+{
+	return n <= 1 ? n : 1u << (32 - __builtin_clz(n - 1));
 }
 
 static inline bool soft_is_foreign(const struct soft_context *c)

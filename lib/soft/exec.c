@@ -13,7 +13,8 @@ static enum ibv_wc_status find_local(struct soft_qp *qp,
 				     const void *inlined,
 				     struct soft_piece *pieces)
 {
-	const uint32_t need = wqe->opcode == IBV_WR_RDMA_READ
+	const uint32_t need = wqe->opcode == IBV_WR_RDMA_READ ||
+					      soft_is_atomic(wqe->opcode)
 				      ? IBV_ACCESS_LOCAL_WRITE
 				      : 0;
 	uint32_t i;
@@ -45,15 +46,13 @@ static enum ibv_wc_status find_local(struct soft_qp *qp,
 	return IBV_WC_SUCCESS;
 }
 
-/* Does @view allow it, and where is it?  False: no. */
-static bool find_piece(struct soft_qp *qp, const struct soft_view *view,
-		       uint64_t addr, uint64_t length, uint32_t need,
-		       struct soft_piece *piece)
+bool soft_find_piece(const struct soft_view *view, uint32_t pd, uint64_t addr,
+		     uint64_t length, uint32_t need, struct soft_piece *piece)
 {
 	uint64_t at = addr - view->addr;
 
 	/* @at is huge when @addr is below: both ends are checked. */
-	if (view->pd != qp->peer_pd || !(view->access & need) ||
+	if (view->pd != pd || !(view->access & need) ||
 	    at > view->length || length > view->length - at)
 		return false;
 	piece->at = view->base ? view->base + at : NULL;
@@ -76,14 +75,32 @@ static uint32_t recv_flags(const struct soft_wqe *wqe)
 	return flags << 16;
 }
 
-/* The request is not one that the peer takes: its queue pair fails too. */
-static enum soft_result refuse(struct soft_qp *qp, enum ibv_wc_status status,
-			       uint8_t note, enum ibv_wc_status *out)
+enum soft_result soft_refuse(struct soft_qp *qp, enum ibv_wc_status status,
+			     uint8_t note, enum ibv_wc_status *out)
 {
-	qp->note |= SOFT_NOTE_ERROR | note;
-	qp->after |= SOFT_AFTER_NOTE;
+	if (qp->ibv.qp_type == IBV_QPT_RC) {
+		qp->note |= SOFT_NOTE_ERROR | note;
+		qp->after |= SOFT_AFTER_NOTE;
+	}
 	*out = status;
 	return SOFT_DONE;
+}
+
+/* Is there a receive for us?  A shared one is ours from then on. */
+static bool has_recv(struct soft_qp *qp)
+{
+	return qp->taker.shared
+		       ? soft_taker_take(&qp->taker, qp->attr.dest_qp_num)
+		       : soft_peer_has_recv(qp);
+}
+
+static void deliver(struct soft_qp *qp, uint32_t info, uint32_t length,
+		    uint32_t imm)
+{
+	if (qp->taker.shared)
+		soft_taker_deliver(qp, info, length, imm);
+	else
+		soft_deliver(qp, info, length, imm);
 }
 
 static enum soft_result execute_rdma(struct soft_qp *qp,
@@ -99,29 +116,28 @@ static enum soft_result execute_rdma(struct soft_qp *qp,
 	enum soft_result result;
 
 	if (!(qp->accept & need) || (is_read && !qp->peer_reads))
-		return refuse(qp, IBV_WC_REM_INV_REQ_ERR, SOFT_NOTE_REQUEST,
-			      status);
+		return soft_refuse(qp, IBV_WC_REM_INV_REQ_ERR,
+				   SOFT_NOTE_REQUEST, status);
 	/* An empty request may name any key (IBTA 9.7.4.1.5). */
 	if (wqe->length) {
 		qp->is_asked = false;
 		view = soft_view_remote(qp, wqe->rkey);
 		if (!view && qp->is_asked)
 			return SOFT_HELP;
-		if (!view || !find_piece(qp, view, wqe->remote_addr,
-					 wqe->length, need, &target))
-			return refuse(qp, IBV_WC_REM_ACCESS_ERR,
-				      SOFT_NOTE_ACCESS, status);
+		if (!view || !soft_find_piece(view, qp->peer_pd,
+					      wqe->remote_addr, wqe->length,
+					      need, &target))
+			return soft_refuse(qp, IBV_WC_REM_ACCESS_ERR,
+					   SOFT_NOTE_ACCESS, status);
 	}
-	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
-	    !soft_peer_has_recv(qp))
+	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !has_recv(qp))
 		return SOFT_RNR;
 	result = soft_move(qp, is_read ? local : &target,
 			   is_read ? &target : local, wqe->length, status);
 	if (result == SOFT_DONE && !*status &&
 	    wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		soft_deliver(qp, IBV_WC_RECV_RDMA_WITH_IMM << 8 |
-					 recv_flags(wqe),
-			     wqe->length, wqe->imm);
+		deliver(qp, IBV_WC_RECV_RDMA_WITH_IMM << 8 | recv_flags(wqe),
+			wqe->length, wqe->imm);
 	return result;
 }
 
@@ -130,32 +146,38 @@ static enum soft_result find_recv(struct soft_qp *qp, uint32_t length,
 				  struct soft_piece *pieces,
 				  enum ibv_wc_status *status)
 {
-	uint32_t slot = qp->peer_next & (qp->peer_slots - 1);
+	const bool is_shared = qp->taker.shared;
+	const uint32_t n = is_shared ? qp->taker.sges : qp->peer_sges;
+	const uint32_t pd = is_shared ? qp->taker.pd : qp->peer_pd;
+	const uint32_t slot = is_shared
+				      ? qp->taker.taken - 1
+				      : qp->peer_next & (qp->peer_slots - 1);
 	const struct soft_shared_sge *sge =
-		&qp->peer_wqes[slot * qp->peer_sges];
+		&(is_shared ? qp->taker.wqes : qp->peer_wqes)[slot * n];
 	uint32_t i;
 
-	for (i = 0; i < qp->peer_sges && length; i++) {
-		uint32_t n = atomic_load(&sge[i].length);
+	for (i = 0; i < n && length; i++) {
+		uint32_t bytes = atomic_load(&sge[i].length);
 		uint64_t addr = atomic_load(&sge[i].addr);
 		struct soft_view *view;
 
-		if (n > length)
-			n = length;
+		if (bytes > length)
+			bytes = length;
 		pieces[i].at = (char *)pieces;
-		pieces[i].length = n;
-		if (!n)
+		pieces[i].length = bytes;
+		if (!bytes)
 			continue;
 		qp->is_asked = false;
 		view = soft_view_remote(qp, atomic_load(&sge[i].lkey));
 		if (!view && qp->is_asked)
 			return SOFT_HELP;
-		if (!view || !find_piece(qp, view, addr, n,
-					 IBV_ACCESS_LOCAL_WRITE, &pieces[i])) {
+		if (!view || !soft_find_piece(view, pd, addr, bytes,
+					      IBV_ACCESS_LOCAL_WRITE,
+					      &pieces[i])) {
 			*status = IBV_WC_LOC_PROT_ERR;
 			return SOFT_DONE;
 		}
-		length -= n;
+		length -= bytes;
 	}
 	*status = length ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 	return SOFT_DONE;
@@ -169,23 +191,39 @@ static enum soft_result execute_send(struct soft_qp *qp,
 	struct soft_piece to[SOFT_MAX_SGE + 1] = {{.at = (char *)to}};
 	enum soft_result result;
 
-	if (!soft_peer_has_recv(qp))
+	if (!has_recv(qp))
 		return SOFT_RNR;
 	result = find_recv(qp, wqe->length, to, status);
 	if (result != SOFT_DONE)
 		return result;
-	if (*status) {
+	if (*status && qp->ibv.qp_type == IBV_QPT_RC) {
 		bool is_long = *status == IBV_WC_LOC_LEN_ERR;
 
-		soft_deliver(qp, *status, 0, 0);
-		return refuse(qp, is_long ? IBV_WC_REM_INV_REQ_ERR
-					  : IBV_WC_REM_OP_ERR, 0, status);
+		deliver(qp, *status, 0, 0);
+		return soft_refuse(qp, is_long ? IBV_WC_REM_INV_REQ_ERR
+					       : IBV_WC_REM_OP_ERR, 0, status);
 	}
+	if (*status)
+		return SOFT_DONE;
 	result = soft_move(qp, to, local, wqe->length, status);
 	if (result == SOFT_DONE && !*status)
-		soft_deliver(qp, IBV_WC_RECV << 8 | recv_flags(wqe),
-			     wqe->length, wqe->imm);
+		deliver(qp, IBV_WC_RECV << 8 | recv_flags(wqe), wqe->length,
+			wqe->imm);
 	return result;
+}
+
+static enum soft_result execute_connected(struct soft_qp *qp,
+					  const struct soft_wqe *wqe,
+					  struct soft_piece *local,
+					  enum ibv_wc_status *status)
+{
+	if (!soft_link(qp))
+		return SOFT_WAIT;
+	if (soft_is_atomic(wqe->opcode))
+		return soft_execute_atomic(qp, wqe, local, status);
+	if (wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM)
+		return execute_send(qp, wqe, local, status);
+	return execute_rdma(qp, wqe, local, status);
 }
 
 enum soft_result soft_execute(struct soft_qp *qp, const struct soft_wqe *wqe,
@@ -193,17 +231,28 @@ enum soft_result soft_execute(struct soft_qp *qp, const struct soft_wqe *wqe,
 			      enum ibv_wc_status *status)
 {
 	struct soft_piece local[SOFT_MAX_SGE + 1] = {{.at = (char *)local}};
+	enum soft_result result;
 
 	if (base_unlikely(wqe->forced)) {
 		*status = (enum ibv_wc_status)wqe->forced;
 		return SOFT_DONE;
 	}
 	*status = find_local(qp, wqe, sges, inlined, local);
+	/* IBTA 9.4.5: what an atomic returns is 8 bytes. */
+	if (!*status && soft_is_atomic(wqe->opcode) && wqe->length != 8)
+		*status = IBV_WC_LOC_LEN_ERR;
 	if (*status)
 		return SOFT_DONE;
-	if (!soft_link(qp))
-		return SOFT_WAIT;
-	if (wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM)
-		return execute_send(qp, wqe, local, status);
-	return execute_rdma(qp, wqe, local, status);
+	switch (qp->ibv.qp_type) {
+	case IBV_QPT_UC:
+		/* Nobody answers, so what the peer does not take is lost, and
+		 * nobody tells.  Help is no matter of the wire. */
+		result = execute_connected(qp, wqe, local, status);
+		*status = IBV_WC_SUCCESS;
+		return result == SOFT_HELP ? SOFT_HELP : SOFT_DONE;
+	case IBV_QPT_UD:
+		return soft_execute_datagram(qp, wqe, local, status);
+	default:
+		return execute_connected(qp, wqe, local, status);
+	}
 }

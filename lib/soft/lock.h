@@ -36,6 +36,19 @@ static inline void soft_lock(_Atomic uint32_t *lock)
 #endif
 }
 
+/* False: somebody has it. */
+static inline bool soft_trylock(_Atomic uint32_t *lock)
+{
+	uint32_t v = atomic_load_explicit(lock, memory_order_relaxed);
+
+	if (v & 1 || !atomic_compare_exchange_strong(lock, &v, v + 1))
+		return false;
+#if !defined(__x86_64__) && !defined(__i386__)
+	soft_fence(); /* as in soft_lock() */
+#endif
+	return true;
+}
+
 static inline void soft_unlock(_Atomic uint32_t *lock)
 {
 	uint32_t v = atomic_load_explicit(lock, memory_order_relaxed);

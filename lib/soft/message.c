@@ -6,8 +6,6 @@
 
 #include "soft/peer.h"
 
-#define MESSAGE_MAGIC 0x77736d31u
-
 union control {
 	struct cmsghdr header;
 	char space[CMSG_SPACE(sizeof(int))];
@@ -16,8 +14,8 @@ union control {
 int soft_message_send(int socket, enum soft_message_type type, uint64_t a,
 		      uint64_t b, int fd)
 {
-	struct soft_message message = {.magic = MESSAGE_MAGIC, .type = type,
-				       .a = a, .b = b};
+	struct soft_message message = {.magic = SOFT_MESSAGE_MAGIC,
+				       .type = type, .a = a, .b = b};
 	struct iovec iov = {&message, sizeof(message)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	union control control;
@@ -48,7 +46,7 @@ int soft_payload_send(int socket, struct soft_message *message,
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = bytes ? 2 : 1};
 	ssize_t n;
 
-	message->magic = MESSAGE_MAGIC;
+	message->magic = SOFT_MESSAGE_MAGIC;
 	/* sendmsg() reads only. */
 	iov[1].iov_base = (void *)(uintptr_t)payload;
 	iov[1].iov_len = bytes;
@@ -86,7 +84,7 @@ int soft_message_recv(int socket, struct soft_message *message, int *fd,
 	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(fd, CMSG_DATA(cmsg), sizeof(*fd));
 	if (n >= (ssize_t)sizeof(*message) && !(msg.msg_flags & MSG_TRUNC) &&
-	    message->magic == MESSAGE_MAGIC) {
+	    message->magic == SOFT_MESSAGE_MAGIC) {
 		if (payload)
 			*bytes = (size_t)n - sizeof(*message);
 		return 0;

@@ -9,6 +9,7 @@
 
 #include "soft/entry.h"
 #include "soft/maps.h"
+#include "soft/mr.h"
 #include "soft/peer.h"
 #include "soft/qp.h"
 
@@ -26,7 +27,7 @@
  */
 #define DRAIN_MS 5000
 
-static bool access_is_valid(int access)
+bool soft_access_is_valid(int access)
 {
 	if (access & ~(int)KNOWN)
 		return false;
@@ -107,17 +108,7 @@ static void region_put(struct soft_context *c, struct soft_region *region)
 	base_free(region);
 }
 
-struct new_mr {
-	struct soft_context *c;
-	struct soft_pd *pd;
-	uint64_t addr, length, offset;
-	char *base;
-	struct soft_region *region;
-	int access;
-};
-
-/* Caller holds @c->lock. */
-static bool may_lock(struct soft_context *c, uint64_t bytes)
+bool soft_mr_may_lock(struct soft_context *c, uint64_t bytes)
 {
 	int64_t limit = c->faults.memlock;
 
@@ -140,8 +131,8 @@ static uint32_t find_slot(struct soft_context *c)
 	return slot;
 }
 
-static void publish(const struct new_mr *args, struct soft_mr *mr,
-		    uint64_t word)
+void soft_mr_publish(const struct soft_new_mr *args, struct soft_mr *mr,
+		     uint64_t word)
 {
 	struct soft_shared_mr *s = &args->c->seg->mrs[mr->slot];
 	struct soft_key *key = &args->c->keys[mr->slot];
@@ -166,7 +157,7 @@ static void publish(const struct new_mr *args, struct soft_mr *mr,
 	atomic_store_explicit(&s->word, word, memory_order_release);
 }
 
-static struct soft_mr *mr_new(const struct new_mr *args)
+static struct soft_mr *mr_new(const struct soft_new_mr *args)
 {
 	struct soft_context *c = args->c;
 	struct soft_mr *mr;
@@ -180,7 +171,7 @@ static struct soft_mr *mr_new(const struct new_mr *args)
 		return NULL;
 	}
 	pthread_mutex_lock(&c->lock);
-	mr->slot = may_lock(c, args->length) ? find_slot(c) : SOFT_N_MR;
+	mr->slot = soft_mr_may_lock(c, args->length) ? find_slot(c) : SOFT_N_MR;
 	if (mr->slot == SOFT_N_MR) {
 		pthread_mutex_unlock(&c->lock);
 		base_free(mr);
@@ -194,6 +185,7 @@ static struct soft_mr *mr_new(const struct new_mr *args)
 	pthread_mutex_unlock(&c->lock);
 
 	mr->region = args->region;
+	mr->offset = args->offset;
 	mr->ibv.context = &c->verbs.context;
 	mr->ibv.pd = &args->pd->ibv;
 	mr->ibv.length = args->length;
@@ -201,14 +193,14 @@ static struct soft_mr *mr_new(const struct new_mr *args)
 	mr->ibv.lkey = key;
 	mr->ibv.rkey = key;
 	atomic_fetch_add(&args->pd->n_refs, 1);
-	publish(args, mr, word);
+	soft_mr_publish(args, mr, word);
 	return mr;
 }
 
 struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			   int access)
 {
-	struct new_mr args = {
+	struct soft_new_mr args = {
 		.c = soft_context_of(pd->context),
 		.pd = (struct soft_pd *)pd,
 		.addr = (uintptr_t)addr,
@@ -222,7 +214,7 @@ struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		errno = EIO;
 		return NULL;
 	}
-	if (!access_is_valid(access) || !length ||
+	if (!soft_access_is_valid(access) || !length ||
 	    args.addr + length < args.addr) {
 		errno = EINVAL;
 		return NULL;
@@ -243,7 +235,7 @@ struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
  * Where this process has the bytes: at @iova, if the caller has mapped them
  * there, which spares a second set of page tables, else in a mapping of ours.
  */
-static char *map_local(const struct new_mr *args, int fd,
+static char *map_local(const struct soft_new_mr *args, int fd,
 		       const struct stat *st, struct soft_mr *mine)
 {
 	struct soft_maps_file file = {st->st_dev, st->st_ino, args->offset};
@@ -266,7 +258,7 @@ struct ibv_mr *soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access)
 {
-	struct new_mr args = {
+	struct soft_new_mr args = {
 		.c = soft_context_of(pd->context),
 		.pd = (struct soft_pd *)pd,
 		.addr = iova,
@@ -283,7 +275,7 @@ struct ibv_mr *soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 		errno = EIO;
 		return NULL;
 	}
-	if (!access_is_valid(access) || !length || iova + length < iova ||
+	if (!soft_access_is_valid(access) || !length || iova + length < iova ||
 	    fstat(fd, &st) || offset > (uint64_t)st.st_size ||
 	    length > (uint64_t)st.st_size - offset)
 		goto err;
@@ -360,13 +352,10 @@ void soft_drain(struct soft_context *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-int soft_dereg_mr(struct ibv_mr *ibmr)
+void soft_mr_withdraw(struct soft_mr *mr)
 {
-	struct soft_mr *mr = (struct soft_mr *)(void *)ibmr;
-	struct soft_context *c = soft_context_of(ibmr->context);
+	struct soft_context *c = soft_context_of(mr->ibv.context);
 
-	if (soft_is_foreign(c))
-		return EIO;
 	/*
 	 * A post that began before holds a lock that the drain sees; one that
 	 * begins later sees no word.  Pairs with soft_lock().
@@ -374,9 +363,26 @@ int soft_dereg_mr(struct ibv_mr *ibmr)
 	atomic_store(&c->keys[mr->slot].word, 0);
 	atomic_store(&c->seg->mrs[mr->slot].word, 0);
 	soft_drain(c);
-	region_put(c, mr->region);
+}
+
+void soft_mr_release(struct soft_mr *mr)
+{
+	region_put(soft_context_of(mr->ibv.context), mr->region);
 	if (mr->mapped)
 		munmap(mr->mapped, mr->mapped_bytes);
+	mr->region = NULL;
+	mr->mapped = NULL;
+}
+
+int soft_dereg_mr(struct ibv_mr *ibmr)
+{
+	struct soft_mr *mr = (struct soft_mr *)(void *)ibmr;
+	struct soft_context *c = soft_context_of(ibmr->context);
+
+	if (soft_is_foreign(c))
+		return EIO;
+	soft_mr_withdraw(mr);
+	soft_mr_release(mr);
 	pthread_mutex_lock(&c->lock);
 	c->mr_taken[mr->slot] = false;
 	c->n_mr--;

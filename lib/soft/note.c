@@ -58,6 +58,8 @@ void soft_note_take(struct soft_context *c, uint32_t slot, uint32_t epoch,
 		goto out;
 	if (notes & SOFT_NOTE_WAKE)
 		soft_cq_fire(qp->recv_cq, notes & SOFT_NOTE_SOLICITED);
+	if (notes & SOFT_NOTE_LIMIT && qp->srq)
+		soft_srq_check_limit(qp->srq);
 	if (notes & SOFT_NOTE_COMM_EST && !qp->is_established) {
 		qp->is_established = true;
 		soft_async(c, IBV_EVENT_COMM_EST, qp, NULL);

@@ -14,10 +14,9 @@
 
 /*
  * Does the key give the right, and where is the memory?  Checked again here:
- * the region may have gone while the message was under way.  Caller holds the
- * context's lock, which a deregistration waits for.
+ * the region may have gone while the message was under way.
  */
-static char *find(struct soft_context *c, const struct soft_message *m)
+char *soft_payload_find(struct soft_context *c, const struct soft_message *m)
 {
 	struct soft_view view;
 	uint64_t at;
@@ -35,7 +34,7 @@ static char *find(struct soft_context *c, const struct soft_message *m)
  * To or from our own memory through the kernel, since the application may
  * have unmapped what it has registered.
  */
-static int copy_own(char *at, void *payload, size_t bytes, bool is_write)
+int soft_copy_own(char *at, void *payload, size_t bytes, bool is_write)
 {
 	struct iovec near = {payload, bytes};
 	struct iovec far = {at, bytes};
@@ -60,8 +59,8 @@ int soft_payload_serve(struct soft_context *c, int socket,
 	if (m->bytes > SOFT_PAYLOAD || bytes != (is_write ? m->bytes : 0))
 		return EPROTO;
 	pthread_mutex_lock(&c->lock);
-	at = find(c, m);
-	m->b = at ? (uint64_t)copy_own(at, payload, m->bytes, is_write)
+	at = soft_payload_find(c, m);
+	m->b = at ? (uint64_t)soft_copy_own(at, payload, m->bytes, is_write)
 		  : EACCES;
 	pthread_mutex_unlock(&c->lock);
 	return soft_payload_send(socket, m, payload,
@@ -80,9 +79,9 @@ void soft_payload_take(struct soft_context *c, const struct soft_message *m,
 	if (qp->is_live && qp->bounce == SOFT_BOUNCE_ASKED &&
 	    qp->bounce_token == m->token) {
 		qp->bounce = SOFT_BOUNCE_DONE;
-		if (m->b || (m->type == SOFT_GET && bytes != qp->bounce_bytes))
+		if (m->b || (m->type != SOFT_PUT && bytes != qp->bounce_bytes))
 			qp->bounce = SOFT_BOUNCE_FAILED;
-		else if (m->type == SOFT_GET)
+		else if (m->type != SOFT_PUT)
 			memcpy(qp->bounced, payload, bytes);
 	}
 	soft_unlock(qp->lock);

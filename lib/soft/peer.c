@@ -49,6 +49,7 @@ static void in_child(void)
 
 	soft_fork_gen++;
 	for (c = registry; c; c = c->next) {
+		struct soft_courier *courier;
 		struct soft_guest *guest;
 		struct soft_peer *peer;
 
@@ -60,6 +61,10 @@ static void in_child(void)
 		for (peer = c->peers; peer; peer = peer->next) {
 			if (peer->fd >= 0)
 				close(peer->fd);
+		}
+		for (courier = c->couriers; courier; courier = courier->next) {
+			if (courier->fd >= 0)
+				close(courier->fd);
 		}
 	}
 	after_fork();

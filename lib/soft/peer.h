@@ -52,6 +52,7 @@ struct soft_guest {
 	struct soft_guest *next;
 	int fd;
 	uint64_t id; /* 0: it has not said hello */
+	struct soft_datagram *waiting; /* until then nothing more is read */
 };
 
 void soft_held_put(struct soft_held *held);
@@ -67,6 +68,8 @@ socklen_t soft_address_name(const struct soft_address *address,
 int soft_listen(const struct soft_address *address);
 /* One to whoever listens there and runs under our user, or -1; about 2 s. */
 int soft_dial(const struct soft_address *address, int *pid);
+/* The same without waiting: EAGAIN if it is not possible now. */
+int soft_dial_now(const struct soft_address *address);
 
 /* ---- peer.c, mapping.c ---- */
 
@@ -107,15 +110,19 @@ enum soft_message_type {
 	SOFT_GONE,   /* regions of the sender are no more */
 	SOFT_PUT,    /* write the payload at @a; answered with @b: errno */
 	SOFT_GET,    /* read @bytes at @a; the same, and a payload */
+	SOFT_SWAP,   /* compare and swap at @a; as SOFT_GET, the old value */
+	SOFT_ADD,    /* fetch and add, the same */
+	SOFT_DATAGRAM, /* as ud.c packs it; not answered */
 };
 
 /* Bytes behind a message at most: two fit a socket's default buffer. */
 #define SOFT_PAYLOAD 65536u
+#define SOFT_MESSAGE_MAGIC 0x77736d31u
 
 struct soft_message {
 	uint32_t magic, type;
 	uint64_t a, b;
-	/* SOFT_PUT and SOFT_GET: the right to the memory, and who asks. */
+	/* From SOFT_PUT on: the right to the memory, and who asks. */
 	uint32_t key, need, bytes, slot, token;
 	uint32_t unused;
 };
@@ -132,6 +139,15 @@ int soft_payload_send(int socket, struct soft_message *message,
  */
 int soft_message_recv(int socket, struct soft_message *message, int *fd,
 		      void *payload, size_t *bytes);
+/* The memory that @m asks for, if its key gives the right to it, else NULL.
+ * Caller holds the context's lock, which a deregistration waits for. */
+char *soft_payload_find(struct soft_context *c, const struct soft_message *m);
+/* To or from our own memory, which may be unmapped: 0 or errno. */
+int soft_copy_own(char *at, void *payload, size_t bytes, bool is_write);
+/* Serve SOFT_SWAP and SOFT_ADD. */
+int soft_atomic_serve(struct soft_context *c, int socket,
+		      struct soft_message *m, const void *payload,
+		      size_t bytes);
 /* Serve SOFT_PUT and SOFT_GET of a guest, and take the answer to ours. */
 int soft_payload_serve(struct soft_context *c, int socket,
 		       struct soft_message *m, void *payload, size_t bytes);
@@ -146,6 +162,29 @@ void soft_note_take(struct soft_context *c, uint32_t slot, uint32_t epoch,
 int soft_control_start(struct soft_context *c);
 void soft_control_stop(struct soft_context *c);
 void soft_control_wake(struct soft_context *c);
+
+/* ---- ah.c, ud.c ---- */
+
+/* The way of datagrams to an address, for all who send there. */
+struct soft_courier {
+	struct soft_courier *next;
+	struct soft_address address;
+	unsigned int n_refs; /* the context's lock */
+	pthread_mutex_t lock;
+	int fd; /* -1: nobody has been found there */
+	uint64_t tried_ns;
+};
+
+/* Send, or lose it: 0, EAGAIN when there is no room now, or another errno. */
+int soft_courier_send(struct soft_courier *courier, const struct msghdr *msg);
+void soft_couriers_free(struct soft_context *c);
+/* A datagram has come.  Control thread only, as the next two are. */
+void soft_datagram_take(struct soft_context *c, struct soft_guest *guest,
+			const struct soft_message *m,
+			const unsigned char *payload, size_t bytes);
+/* Try the one that waits again. */
+void soft_datagram_retry(struct soft_context *c, struct soft_guest *guest);
+void soft_datagram_drop(struct soft_context *c, struct soft_guest *guest);
 
 /* map.c: forget what was mapped for keys that are no more; forget all. */
 void soft_pins_trim(struct soft_peer *peer);

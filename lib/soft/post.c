@@ -20,14 +20,15 @@ void soft_push(struct soft_qp *qp, const struct soft_tag *tag, uint32_t info,
 	sq->tags[at] = *tag;
 	atomic_store_explicit(&e->byte_len, length, memory_order_relaxed);
 	atomic_store_explicit(&e->info, info, memory_order_relaxed);
-	/* Pairs with the acquire in cq.c. */
+	/* Pairs with the acquire in poll.c. */
 	atomic_store_explicit(&e->seq, qp->sq_pushed, memory_order_release);
 	soft_cq_hint(qp->send_cq, sq);
 	if (base_unlikely(atomic_load_explicit(&qp->send_cq->n_slots,
 					       memory_order_relaxed) >
-			  (uint32_t)qp->send_cq->ibv.cqe) &&
+			  atomic_load_explicit(&qp->send_cq->n_max,
+					       memory_order_relaxed)) &&
 	    qp->sq_pushed - atomic_load(&sq->head) >
-		    (uint32_t)qp->send_cq->ibv.cqe)
+		    atomic_load(&qp->send_cq->n_max))
 		qp->after |= SOFT_AFTER_OVERRUN;
 	if (!qp->send_cq->ibv.channel)
 		return;
@@ -39,17 +40,16 @@ void soft_push(struct soft_qp *qp, const struct soft_tag *tag, uint32_t info,
 					 : SOFT_AFTER_FIRE;
 }
 
-void soft_deliver(struct soft_qp *qp, uint32_t info, uint32_t length,
-		  uint32_t imm)
+static inline void deliver(struct soft_qp *qp, struct soft_cqe *e,
+			   uint32_t next, uint32_t info, uint32_t length,
+			   uint32_t imm)
 {
-	uint32_t next = qp->peer_next++;
-	struct soft_cqe *e = &qp->peer_cqes[next & (qp->peer_slots - 1)];
 	uint32_t armed;
 
 	atomic_store_explicit(&e->byte_len, length, memory_order_relaxed);
 	atomic_store_explicit(&e->imm, imm, memory_order_relaxed);
 	atomic_store_explicit(&e->info, info, memory_order_relaxed);
-	/* Pairs with the acquire in cq.c: data and fields come before. */
+	/* Pairs with the acquire in poll.c: data and fields come before. */
 	atomic_store_explicit(&e->seq, next + 1, memory_order_release);
 	atomic_store_explicit(qp->peer_hint, 1, memory_order_release);
 	if (!qp->peer_cq)
@@ -67,6 +67,21 @@ void soft_deliver(struct soft_qp *qp, uint32_t info, uint32_t length,
 	if ((info & 0xff) || (info >> 16 & SOFT_INFO_SOLICITED))
 		qp->note |= SOFT_NOTE_SOLICITED;
 	qp->after |= SOFT_AFTER_NOTE;
+}
+
+void soft_deliver(struct soft_qp *qp, uint32_t info, uint32_t length,
+		  uint32_t imm)
+{
+	uint32_t next = qp->peer_next++;
+
+	deliver(qp, &qp->peer_cqes[next & (qp->peer_slots - 1)], next, info,
+		length, imm);
+}
+
+void soft_deliver_at(struct soft_qp *qp, struct soft_cqe *e, uint32_t next,
+		     uint32_t info, uint32_t length, uint32_t imm)
+{
+	deliver(qp, e, next, info, length, imm);
 }
 
 /* Where a piece of local memory is; NULL: not ours to read. */

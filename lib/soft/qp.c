@@ -9,11 +9,6 @@
 
 #define MAX_INLINE 4096u
 
-static uint32_t round_up_pow2(uint32_t n)
-{
-	return n <= 1 ? n : 1u << (32 - __builtin_clz(n - 1));
-}
-
 /* 0, or what errno shall say. */
 static int check_init(struct soft_context *c,
 		      const struct ibv_qp_init_attr *attr)
@@ -22,8 +17,11 @@ static int check_init(struct soft_context *c,
 
 	if (soft_is_foreign(c) || c->is_gone)
 		return EIO;
-	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
+	    attr->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
+	if (attr->srq && attr->srq->context != &c->verbs.context)
+		return EINVAL;
 	if (!attr->send_cq || !attr->recv_cq ||
 	    attr->send_cq->context != &c->verbs.context ||
 	    attr->recv_cq->context != &c->verbs.context)
@@ -79,6 +77,7 @@ static void source_init(struct soft_source *s, struct soft_qp *qp,
 	s->mask = slots ? slots - 1 : 0;
 	s->qp = qp;
 	s->is_recv = s == &qp->rq;
+	s->has_more = s->is_recv && qp->rq_more;
 	atomic_store(&s->head, 0);
 	atomic_store(&s->freed, 0);
 	atomic_store(&s->next, s->cqes);
@@ -91,6 +90,7 @@ static void queues_free(struct soft_qp *qp)
 	soft_block_free(c, qp->sq_block);
 	soft_block_free(c, qp->rq_block);
 	soft_block_free(c, qp->wqe_block);
+	soft_block_free(c, qp->more_block);
 	base_free(qp->sq.tags);
 	base_free(qp->rq.tags);
 	base_free(qp->wqes);
@@ -101,12 +101,28 @@ static void queues_free(struct soft_qp *qp)
 	qp->rq.tags = NULL;
 }
 
+/* What is told of completions beside themselves. */
+static bool more_new(struct soft_qp *qp)
+{
+	struct soft_context *c = qp->context;
+
+	qp->more_block = soft_block_new(c, (qp->rq_slots + 1) *
+						   sizeof(*qp->rq_more));
+	if (!qp->more_block)
+		return false;
+	qp->rq_more = (struct soft_shared_more *)(void *)(
+		c->seg->rings + qp->more_block->offset);
+	return true;
+}
+
 /* Memory for both queues.  Caller holds the context's lock. */
-static bool queues_new(struct soft_qp *qp, const struct ibv_qp_cap *cap)
+static bool queues_new(struct soft_qp *qp, const struct ibv_qp_cap *cap,
+		       enum ibv_qp_type type)
 {
 	struct soft_context *c = qp->context;
 	size_t sq = cap->max_send_wr;
-	size_t rq = cap->max_recv_wr;
+	/* One queue pair may come to have all that is shared. */
+	size_t rq = qp->srq ? qp->srq->slots : cap->max_recv_wr;
 
 	qp->sq_block = soft_block_new(c, (sq + 1) * sizeof(struct soft_cqe));
 	qp->rq_block = soft_block_new(c, (rq + 1) * sizeof(struct soft_cqe));
@@ -132,6 +148,10 @@ static bool queues_new(struct soft_qp *qp, const struct ibv_qp_cap *cap)
 	qp->cap = *cap;
 	qp->rq_wqes = (struct soft_shared_sge *)(void *)(c->seg->rings +
 							 qp->wqe_block->offset);
+	if ((qp->srq || type == IBV_QPT_UD) && !more_new(qp)) {
+		queues_free(qp);
+		return false;
+	}
 	source_init(&qp->sq, qp, qp->sq_block, qp->sq_slots);
 	source_init(&qp->rq, qp, qp->rq_block, qp->rq_slots);
 	return true;
@@ -152,10 +172,11 @@ static void fill_ibv(struct soft_qp *qp, struct ibv_pd *pd,
 	qp->ibv.pd = pd;
 	qp->ibv.send_cq = attr->send_cq;
 	qp->ibv.recv_cq = attr->recv_cq;
+	qp->ibv.srq = attr->srq;
 	qp->ibv.handle = qp->slot;
 	qp->ibv.qp_num = qp->generation << 12 | qp->slot;
 	qp->ibv.state = IBV_QPS_RESET;
-	qp->ibv.qp_type = IBV_QPT_RC;
+	qp->ibv.qp_type = attr->qp_type;
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 }
@@ -171,9 +192,12 @@ static struct soft_qp *qp_new(struct soft_context *c, struct ibv_pd *pd,
 		return NULL;
 	memset((char *)qp + offsetof(struct soft_qp, state), 0,
 	       offsetof(struct soft_qp, sq) - offsetof(struct soft_qp, state));
-	cap.max_send_wr = round_up_pow2(cap.max_send_wr);
-	cap.max_recv_wr = round_up_pow2(cap.max_recv_wr);
-	if (!queues_new(qp, &cap))
+	qp->srq = (struct soft_srq *)(void *)attr->srq;
+	cap.max_send_wr = soft_round_up_pow2(cap.max_send_wr);
+	cap.max_recv_wr = soft_round_up_pow2(cap.max_recv_wr);
+	if (qp->srq)
+		cap.max_recv_wr = cap.max_recv_sge = 0;
+	if (!queues_new(qp, &cap, attr->qp_type))
 		goto err_slot;
 	fill_ibv(qp, pd, attr);
 	qp->pd = (struct soft_pd *)pd;
@@ -188,6 +212,8 @@ static struct soft_qp *qp_new(struct soft_context *c, struct ibv_pd *pd,
 	if (!soft_cq_attach(qp->recv_cq, &qp->rq))
 		goto err_send_cq;
 	atomic_fetch_add(&qp->pd->n_refs, 1);
+	if (qp->srq)
+		qp->srq->n_qps++;
 	qp->is_live = true;
 	attr->cap = cap;
 	return qp;
@@ -243,6 +269,8 @@ int soft_destroy_qp(struct ibv_qp *ibqp)
 	/* Completions that nobody has polled go with it. */
 	soft_cq_detach(qp->send_cq, &qp->sq);
 	soft_cq_detach(qp->recv_cq, &qp->rq);
+	if (qp->srq)
+		soft_srq_reclaim(qp);
 	if (qp->peer)
 		soft_peer_put(c, qp->peer);
 	qp->peer = NULL;
@@ -257,6 +285,8 @@ int soft_destroy_qp(struct ibv_qp *ibqp)
 
 	pthread_mutex_lock(&c->lock);
 	atomic_fetch_sub(&qp->pd->n_refs, 1);
+	if (qp->srq)
+		qp->srq->n_qps--;
 	queues_free(qp);
 	slot_put(qp);
 	pthread_mutex_unlock(&c->lock);
@@ -285,6 +315,7 @@ int soft_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	init_attr->qp_context = ibqp->qp_context;
 	init_attr->send_cq = ibqp->send_cq;
 	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->srq = ibqp->srq;
 	init_attr->cap = qp->cap;
 	init_attr->qp_type = ibqp->qp_type;
 	init_attr->sq_sig_all = qp->signal_all;

@@ -5,6 +5,7 @@
 
 #include "soft/device.h"
 #include "soft/queue.h"
+#include "soft/srq.h"
 
 /* What a queue pair remembers of a remote or local key. */
 struct soft_view {
@@ -21,12 +22,27 @@ struct soft_view {
 /* A send that has been posted and not executed. */
 struct soft_wqe {
 	uint64_t wr_id, remote_addr;
+	union {
+		struct {
+			uint64_t compare_add, swap; /* of an atomic */
+		};
+		struct {
+			struct soft_ah *ah; /* of a datagram */
+			uint32_t remote_qpn, remote_qkey;
+		};
+	};
 	uint32_t rkey, imm, length;
 	uint32_t n_sge;
 	uint16_t flags;
 	uint8_t opcode;
 	uint8_t forced; /* by a fault: enum ibv_wc_status */
 };
+
+static inline bool soft_is_atomic(int opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
 
 /* What is to be done for a queue pair once its lock is let go. */
 enum soft_after {
@@ -56,6 +72,7 @@ enum soft_note {
 	SOFT_NOTE_ERROR = 8,	/* go to the error state ... */
 	SOFT_NOTE_ACCESS = 16,	/* ... with QP_ACCESS_ERR */
 	SOFT_NOTE_REQUEST = 32, /* ... with QP_REQ_ERR */
+	SOFT_NOTE_LIMIT = 64,	/* its shared receive queue runs low */
 };
 
 struct soft_qp {
@@ -105,12 +122,13 @@ struct soft_qp {
 	struct soft_wqe *wqes;
 	struct ibv_sge *wqe_sges;
 	unsigned char *wqe_inline;
+	struct soft_taker taker; /* of the peer's shared receive queue */
 	bool is_asked; /* the peer was asked for a region, this one */
 	uint64_t asked_region;
 	bool in_rnr;
 	uint64_t blocked_ns, rnr_ns;
 	uint64_t moved; /* bytes of the head */
-	uint8_t bounce; /* enum soft_bounce */
+	_Atomic uint8_t bounce; /* enum soft_bounce */
 	uint32_t bounce_bytes, bounce_token;
 	unsigned char *bounced; /* SOFT_PAYLOAD, made when first used */
 
@@ -123,16 +141,20 @@ struct soft_qp {
 	/* Completions. */
 	uint32_t sq_pushed;
 	struct soft_cq *send_cq, *recv_cq;
-	struct soft_block *sq_block, *rq_block, *wqe_block;
+	struct soft_block *sq_block, *rq_block, *wqe_block, *more_block;
 
 	/* The receive queue, under @rq_lock. */
 	uint32_t rq_tail, rq_slots;
 	bool rq_is_open;    /* not in RESET */
 	bool rq_is_flushed; /* in error: a receive completes when posted */
 	struct soft_shared_sge *rq_wqes;
+	struct soft_shared_more *rq_more; /* beside its completions, or NULL */
 
 	/* Everything else, under the context's lock. */
 	struct soft_pd *pd;
+	uint32_t next_datagram; /* the receive that it will take */
+	bool is_served;		/* the last one found a receive */
+	struct soft_srq *srq; /* NULL: it has receives of its own */
 	struct soft_peer *peer;
 	struct ibv_qp_attr attr;
 	struct ibv_qp_cap cap;
@@ -144,7 +166,8 @@ struct soft_qp {
 	uint32_t n_events;
 
 	/* Not zeroed: a poll may be looking. */
-	struct soft_source sq, rq;
+	_Alignas(BASE_LINE) struct soft_source sq;
+	struct soft_source rq;
 };
 
 /* ---- qp.c, state.c ---- */
@@ -178,6 +201,9 @@ void soft_push(struct soft_qp *qp, const struct soft_tag *tag, uint32_t info,
 /* The completion of the peer's next receive. */
 void soft_deliver(struct soft_qp *qp, uint32_t info, uint32_t length,
 		  uint32_t imm);
+/* The same, into completion @e, the @next-th. */
+void soft_deliver_at(struct soft_qp *qp, struct soft_cqe *e, uint32_t next,
+		     uint32_t info, uint32_t length, uint32_t imm);
 /* Put a request behind what waits, and run. */
 int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr);
 /* Execute what waits, as far as it goes. */
@@ -207,8 +233,11 @@ static inline uint32_t soft_after_take(struct soft_qp *qp)
 /* Do it.  No locks held; or only the context's. */
 void soft_after(struct soft_qp *qp, uint32_t after);
 void soft_after_locked(struct soft_qp *qp, uint32_t after);
-/* Try again everything that waits in @c.  No locks held. */
-void soft_run_all(struct soft_context *c);
+/*
+ * Try again everything that waits in @c; who polls leaves out what waits for
+ * our thread (@is_thread).  No locks held.
+ */
+void soft_run_all(struct soft_context *c, bool is_thread);
 
 /* ---- copy.c ---- */
 

@@ -23,11 +23,17 @@ int soft_query_device(struct ibv_context *context,
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "soft");
 	attr->node_guid = c->guid;
 	attr->sys_image_guid = c->guid;
+	attr->vendor_id = 0xffffff; /* no vendor's OUI */
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
 	attr->max_qp = SOFT_N_QP;
 	attr->max_qp_wr = SOFT_MAX_WR;
 	attr->max_sge = SOFT_MAX_SGE;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
+				 IBV_DEVICE_PORT_ACTIVE_EVENT |
+				 IBV_DEVICE_SYS_IMAGE_GUID |
+				 IBV_DEVICE_RC_RNR_NAK_GEN;
+	attr->max_sge_rd = SOFT_MAX_SGE;
 	attr->max_cq = SOFT_N_CQ;
 	attr->max_cqe = SOFT_MAX_CQE;
 	attr->max_mr = SOFT_N_MR;
@@ -35,8 +41,11 @@ int soft_query_device(struct ibv_context *context,
 	attr->max_qp_rd_atom = 16;
 	attr->max_res_rd_atom = 16 * SOFT_N_QP;
 	attr->max_qp_init_rd_atom = 16;
-	attr->atomic_cap = IBV_ATOMIC_NONE;
-	attr->max_ah = SOFT_N_QP;
+	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_srq = SOFT_N_SRQ;
+	attr->max_srq_wr = SOFT_MAX_WR;
+	attr->max_srq_sge = SOFT_MAX_SGE;
+	attr->max_ah = SOFT_N_AH;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = 0;
 	attr->phys_port_cnt = 1;
@@ -62,7 +71,7 @@ int soft_query_port(struct ibv_context *context, uint8_t port,
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
 	attr->active_width = 2; /* 4X */
-	attr->active_speed = 64; /* NDR */
+	attr->active_speed = 64; /* HDR */
 	attr->phys_state = c->is_down ? 3 : 5; /* disabled, link up */
 	if (c->device->kind == SOFT_INFINIBAND) {
 		attr->link_layer = IBV_LINK_LAYER_INFINIBAND;
@@ -132,33 +141,6 @@ int soft_query_pkey(struct ibv_context *context, uint8_t port, int index,
 		return -1;
 	}
 	*pkey = htons(0xffff);
-	return 0;
-}
-
-struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	struct soft_context *c = soft_context_of(pd->context);
-	struct ibv_ah *ah;
-
-	if (!soft_is_address(c, attr)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	ah = base_alloc(1, sizeof(*ah));
-	if (!ah) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	ah->context = pd->context;
-	ah->pd = pd;
-	atomic_fetch_add(&((struct soft_pd *)pd)->n_refs, 1);
-	return ah;
-}
-
-int soft_destroy_ah(struct ibv_ah *ah)
-{
-	atomic_fetch_sub(&((struct soft_pd *)ah->pd)->n_refs, 1);
-	base_free(ah);
 	return 0;
 }
 

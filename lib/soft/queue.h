@@ -24,8 +24,11 @@ struct soft_source {
 	struct soft_qp *qp;
 	_Atomic uint32_t freed; /* slots of the queue given back, absolute */
 	bool is_recv;
+	bool has_more; /* in the queue pair's @rq_more */
 	uint32_t hint; /* its number in the CQ */
 };
+
+_Static_assert(sizeof(struct soft_source) == BASE_LINE, "one line");
 
 /* What only the owner needs of a completion. */
 struct soft_tag {
@@ -55,15 +58,35 @@ struct soft_cq {
 	uint32_t n_events, n_async; /* read; destruction waits for the acks */
 	uint32_t n_attached;
 	_Atomic uint32_t n_slots; /* completions that its queues can hold */
+	_Atomic uint32_t n_max;	  /* as in ibv.cqe */
 	uint32_t turn;
 	_Atomic(struct soft_source *) few[SOFT_FEW];
 	struct soft_many *many; /* NULL while they are few */
 };
 
+static inline _Atomic(struct soft_source *) *
+soft_source_at(struct soft_cq *cq, uint32_t i)
+{
+	return i < SOFT_FEW ? &cq->few[i] : &cq->many->at[i];
+}
+
+/* Is the next completion there? */
+static inline bool soft_has_next(const struct soft_source *s)
+{
+	struct soft_cqe *e;
+
+	e = atomic_load_explicit(&s->next, memory_order_relaxed);
+	return e && atomic_load_explicit(&e->seq, memory_order_relaxed) ==
+			    atomic_load_explicit(&s->head,
+						 memory_order_relaxed) + 1;
+}
+
 /* ---- cq.c, channel.c ---- */
 
 bool soft_cq_attach(struct soft_cq *cq, struct soft_source *source);
 void soft_cq_detach(struct soft_cq *cq, struct soft_source *source);
+/* Completions that nobody has polled, up to @limit.  Caller holds @cq->lock. */
+uint32_t soft_cq_count(struct soft_cq *cq, uint32_t limit);
 /* Is there a completion?  Any context's thread; looks at every queue. */
 bool soft_cq_has(struct soft_cq *cq);
 /* A completion of @source is there.  For any thread. */
@@ -77,5 +100,7 @@ void soft_cq_fire(struct soft_cq *cq, bool is_solicited);
 /* Queue an event about the port, the device, or the QP or CQ given. */
 void soft_async(struct soft_context *c, enum ibv_event_type type,
 		struct soft_qp *qp, struct soft_cq *cq);
+void soft_async_srq(struct soft_context *c, enum ibv_event_type type,
+		    struct soft_srq *srq);
 
 #endif

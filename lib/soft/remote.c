@@ -16,6 +16,8 @@ static bool link_rings(struct soft_qp *qp, const struct soft_shared_qp *s)
 	uint64_t wqes = LOAD(&s->rq_wqes);
 	uint64_t slots = LOAD(&s->rq_slots);
 	uint64_t sges = LOAD(&s->rq_sges);
+	uint64_t more = LOAD(&s->rq_more);
+	uint32_t srq = LOAD(&s->srq);
 	uint32_t cq = LOAD(&s->cq);
 	struct soft_shared_cq *peer_cq =
 		&seg->cqs[(cq >> 16 & 0x7fff) % SOFT_N_CQ];
@@ -28,6 +30,19 @@ static bool link_rings(struct soft_qp *qp, const struct soft_shared_qp *s)
 		return false;
 	qp->peer_cqes = (struct soft_cqe *)(void *)(seg->rings + cqes);
 	qp->peer_wqes = (struct soft_shared_sge *)(void *)(seg->rings + wqes);
+	/* Whose receives are shared has no count of its own. */
+	qp->taker.shared = NULL;
+	if (srq) {
+		if (!slots || more % BASE_LINE ||
+		    more + slots * sizeof(struct soft_shared_more) >
+			    SOFT_RING_BYTES ||
+		    !soft_taker_link(&qp->taker, seg, srq - 1))
+			return false;
+		qp->taker.more = (struct soft_shared_more *)(void *)(
+			seg->rings + more);
+		qp->taker.cqe_slots = (uint32_t)slots;
+		slots = 0;
+	}
 	qp->peer_slots = (uint32_t)slots;
 	qp->peer_sges = (uint32_t)sges;
 	qp->peer_cq = cq & SOFT_CQ_CHANNEL ? peer_cq : NULL;
@@ -40,6 +55,8 @@ bool soft_link(struct soft_qp *qp)
 {
 	const struct soft_shared_qp *s = qp->peer_qp;
 	struct soft_context *c = qp->context;
+	/* Unreliable packets are taken from any number on. */
+	const bool is_reliable = qp->ibv.qp_type == IBV_QPT_RC;
 	uint64_t accept;
 
 	if (!qp->peer || atomic_load(&qp->peer->is_dead) ||
@@ -55,7 +72,9 @@ bool soft_link(struct soft_qp *qp)
 	if (LOAD(&s->dest_id) != c->id ||
 	    LOAD(&s->qpn) != qp->attr.dest_qp_num ||
 	    LOAD(&s->dest_qpn) != qp->ibv.qp_num ||
-	    LOAD(&s->rq_psn) != qp->attr.sq_psn || !link_rings(qp, s))
+	    LOAD(&s->type) != qp->ibv.qp_type ||
+	    (is_reliable && LOAD(&s->rq_psn) != qp->attr.sq_psn) ||
+	    !link_rings(qp, s))
 		return false;
 	qp->peer_pd = LOAD(&s->pd);
 	qp->peer_rnr = LOAD(&s->rnr_timer) & 31;
@@ -66,7 +85,9 @@ bool soft_link(struct soft_qp *qp)
 		qp->link_used = false;
 		qp->peer_next = LOAD(&s->rq_start);
 		qp->peer_tail = qp->peer_next;
-	} else if (!qp->accept_at && qp->link_used) {
+		qp->taker.taken = 0;
+		qp->taker.told = 0;
+	} else if (is_reliable && !qp->accept_at && qp->link_used) {
 		/* We were reset and the peer was not: it expects later
 		 * packets than ours. */
 		return false;

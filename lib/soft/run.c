@@ -44,6 +44,10 @@ static enum ibv_wc_opcode wc_opcode(uint8_t opcode)
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
 		return IBV_WC_SEND;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
 	default:
 		return IBV_WC_RDMA_WRITE;
 	}
@@ -70,15 +74,32 @@ static void retire(struct soft_qp *qp, enum ibv_wc_status status)
 			  wqe->length);
 }
 
+static void flush(struct soft_qp *qp)
+{
+	while (qp->sq_exec != qp->sq_tail)
+		retire(qp, IBV_WC_WR_FLUSH_ERR);
+	set_pending(qp, false);
+}
+
 void soft_fail(struct soft_qp *qp)
 {
 	if (qp->state != IBV_QPS_ERR)
 		qp->after |= SOFT_AFTER_FAIL;
 	qp->state = IBV_QPS_ERR;
 	qp->is_fast = false;
-	while (qp->sq_exec != qp->sq_tail)
-		retire(qp, IBV_WC_WR_FLUSH_ERR);
-	set_pending(qp, false);
+	flush(qp);
+}
+
+/* A request has failed.  Without acknowledgements receiving goes on. */
+static void stop(struct soft_qp *qp)
+{
+	if (qp->ibv.qp_type == IBV_QPT_RC) {
+		soft_fail(qp);
+		return;
+	}
+	qp->state = IBV_QPS_SQE;
+	qp->is_fast = false;
+	flush(qp);
 }
 
 /* Has the head waited for as long as its queue pair's attributes say? */
@@ -103,6 +124,11 @@ static bool has_expired(struct soft_qp *qp, enum soft_result result,
 	qp->in_rnr = false;
 	if (!qp->blocked_ns)
 		qp->blocked_ns = now;
+	if (qp->ibv.qp_type != IBV_QPT_RC) {
+		/* Lost at last, which is no error. */
+		*status = IBV_WC_SUCCESS;
+		return now - qp->blocked_ns >= HELP_NS;
+	}
 	*status = IBV_WC_RETRY_EXC_ERR;
 	/* 4.096 us * 2^timeout for the first try and each repetition. */
 	limit = (4096ull << attr->timeout) * (attr->retry_cnt + 1u);
@@ -116,7 +142,8 @@ static enum soft_result hold(struct soft_qp *qp, const struct soft_wqe *wqe)
 {
 	const struct soft_faults *faults = &qp->context->faults;
 	const bool wants_recv = wqe->opcode != IBV_WR_RDMA_WRITE &&
-				wqe->opcode != IBV_WR_RDMA_READ;
+				wqe->opcode != IBV_WR_RDMA_READ &&
+				!soft_is_atomic(wqe->opcode);
 	bool is_rnr = false;
 
 	if (base_likely(!atomic_load(&qp->context->is_slow)))
@@ -156,7 +183,7 @@ void soft_run(struct soft_qp *qp)
 			break;
 		retire(qp, status);
 		if (status) {
-			soft_fail(qp);
+			stop(qp);
 			return;
 		}
 		qp->link_used = true;
@@ -168,29 +195,49 @@ void soft_run(struct soft_qp *qp)
 		      !atomic_load(&qp->context->is_down);
 }
 
+/* May a queue pair of its kind post this?  0 or what the caller is told. */
+static int check_opcode(const struct soft_qp *qp, const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		/* These have no acknowledgements to take the answer. */
+		if (qp->ibv.qp_type != IBV_QPT_RC)
+			return EINVAL;
+		return wr->send_flags & IBV_SEND_INLINE ||
+				       !qp->attr.max_rd_atomic
+			       ? EINVAL
+			       : 0;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return qp->ibv.qp_type == IBV_QPT_UD ? EINVAL : 0;
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return qp->ibv.qp_type == IBV_QPT_UD &&
+				       (!wr->wr.ud.ah ||
+					((struct soft_pd *)wr->wr.ud.ah->pd)
+							->id != qp->pd->id)
+			       ? EINVAL
+			       : 0;
+	default:
+		return EOPNOTSUPP;
+	}
+}
+
 /* 0 or what the caller is told. */
 static int check(const struct soft_qp *qp, const struct ibv_send_wr *wr,
 		 uint64_t *length)
 {
-	int i;
+	int i, err;
 
 	if (atomic_load(&qp->context->is_gone))
 		return EIO;
 	if (qp->state < IBV_QPS_RTS)
 		return EINVAL;
-	switch (wr->opcode) {
-	case IBV_WR_RDMA_READ:
-		if (wr->send_flags & IBV_SEND_INLINE || !qp->attr.max_rd_atomic)
-			return EINVAL;
-		break;
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		break;
-	default:
-		return EOPNOTSUPP;
-	}
+	err = check_opcode(qp, wr);
+	if (err)
+		return err;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
 		return EINVAL;
 	for (i = 0, *length = 0; i < wr->num_sge; i++)
@@ -226,6 +273,28 @@ static int inject(struct soft_qp *qp, uint8_t *forced)
 	return 0;
 }
 
+/* The three forms of what a request is about share their memory. */
+static void take_target(const struct soft_qp *qp, struct soft_wqe *wqe,
+			const struct ibv_send_wr *wr)
+{
+	if (qp->ibv.qp_type == IBV_QPT_UD) {
+		wqe->ah = (struct soft_ah *)(void *)wr->wr.ud.ah;
+		wqe->remote_qpn = wr->wr.ud.remote_qpn;
+		/* IBTA 10.2.5: its uppermost bit asks for our own. */
+		wqe->remote_qkey = wr->wr.ud.remote_qkey >> 31
+					   ? qp->attr.qkey
+					   : wr->wr.ud.remote_qkey;
+	} else if (soft_is_atomic(wr->opcode)) {
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+	} else {
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
+}
+
 int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
 {
 	const size_t at = qp->sq_tail & qp->sq.mask;
@@ -243,8 +312,7 @@ int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
 		return err;
 	wqe->forced = forced;
 	wqe->wr_id = wr->wr_id;
-	wqe->remote_addr = wr->wr.rdma.remote_addr;
-	wqe->rkey = wr->wr.rdma.rkey;
+	take_target(qp, wqe, wr);
 	wqe->imm = wr->imm_data;
 	wqe->length = (uint32_t)length;
 	wqe->n_sge = (uint32_t)wr->num_sge;
@@ -263,8 +331,8 @@ int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
 		to += sge->length;
 	}
 	qp->sq_tail++;
-	if (qp->state == IBV_QPS_ERR)
-		soft_fail(qp);
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE)
+		flush(qp);
 	else
 		soft_run(qp);
 	return 0;

@@ -16,11 +16,12 @@
 #include "base/base.h"
 
 #define SOFT_MAGIC 0x7772656174683031ull
-#define SOFT_VERSION 1u
+#define SOFT_VERSION 2u
 
 #define SOFT_N_MR 16384u
 #define SOFT_N_QP 4096u
 #define SOFT_N_CQ 1024u
+#define SOFT_N_SRQ 1024u
 #define SOFT_N_REGIONS 4096u
 #define SOFT_HINTS (2 * SOFT_N_QP)
 #define SOFT_RING_BYTES (64u << 20)
@@ -62,6 +63,42 @@ struct soft_shared_sge {
 	_Atomic uint32_t lkey;
 };
 
+/* What a completion of some queues has besides; valid with it. */
+struct soft_shared_more {
+	_Atomic uint32_t wqe; /* the slot of a shared receive queue */
+	_Atomic uint32_t src_qp, slid, flags;
+};
+
+#define SOFT_MORE_GRH 1u /* in @flags: it came with one; the SL << 8 */
+
+/*
+ * A shared receive queue: from @base in the rings a word for each slot, the
+ * ring of slots in the order posted, and the slots' pieces of memory.
+ *
+ * A slot's word is (number of its post << 32 | who took it), the queue pair
+ * whose receive it became, or 0.  Taking a receive is one exchange of that
+ * word, so that whoever dies with one in hand has left its name on it.
+ * @head may then lag behind: it is moved by whoever comes next.
+ */
+struct soft_shared_srq {
+	/* Written by the owner when it is made. */
+	_Alignas(BASE_LINE) _Atomic uint32_t base;
+	_Atomic uint32_t slots; /* a power of two */
+	_Atomic uint32_t sges;	/* of each receive */
+	_Atomic uint32_t pd;
+	/* Whoever leaves fewer than that tells the owner, once an arming:
+	 * (arming << 16 | limit). */
+	_Atomic uint32_t limit;
+
+	/* Written by the owner at each receive posted. */
+	_Alignas(BASE_LINE) _Atomic uint32_t tail;
+
+	/* Written by whoever takes a receive. */
+	_Alignas(BASE_LINE) _Atomic uint32_t head;
+};
+
+#define SOFT_SRQ_FREE 0xffffffffu /* in a slot's word: not posted */
+
 /*
  * The bits of the word @accept: a peer may write while SOFT_ACCEPT_READY is
  * set and the fields below it name the peer.  The epoch in its upper half
@@ -92,6 +129,10 @@ struct soft_shared_qp {
 
 	/* Written by the owner at each receive posted. */
 	_Alignas(BASE_LINE) _Atomic uint32_t rq_tail;
+	/* Written with the first line. */
+	_Atomic uint32_t srq;	  /* its receives' queue + 1, or 0 */
+	_Atomic uint32_t rq_more; /* offset of struct soft_shared_more */
+	_Atomic uint32_t type;	  /* enum ibv_qp_type */
 
 	/*
 	 * The lock of the owner's send queue: odd while a thread of the owner
@@ -128,12 +169,16 @@ struct soft_segment {
 	_Alignas(4096) struct soft_shared_mr mrs[SOFT_N_MR];
 	_Alignas(4096) struct soft_shared_qp qps[SOFT_N_QP];
 	_Alignas(4096) struct soft_shared_cq cqs[SOFT_N_CQ];
+	_Alignas(4096) struct soft_shared_srq srqs[SOFT_N_SRQ];
 	_Alignas(4096) unsigned char rings[SOFT_RING_BYTES];
 };
 
 _Static_assert(sizeof(struct soft_shared_mr) == 64, "one line");
 _Static_assert(sizeof(struct soft_cqe) == 16, "four to a line");
 _Static_assert(sizeof(struct soft_shared_sge) == 16, "four to a line");
+_Static_assert(sizeof(struct soft_shared_more) == 16, "four to a line");
+_Static_assert(sizeof(struct soft_shared_srq) == 192, "three lines");
+_Static_assert(SOFT_MAX_WR < 1 << 16, "the limit's word");
 _Static_assert(sizeof(struct soft_shared_qp) == 192, "three lines");
 _Static_assert(SOFT_N_QP <= 1 << 12 && SOFT_HINTS <= 1 << 16, "cq word");
 

@@ -25,7 +25,7 @@ static bool can_receive(const struct soft_qp *qp)
 
 	return qp->is_live && qp->peer && !atomic_load(&qp->peer->is_dead) &&
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
-		state == IBV_QPS_SQD) &&
+		state == IBV_QPS_SQD || state == IBV_QPS_SQE) &&
 	       !atomic_load(&qp->context->is_down) &&
 	       !atomic_load(&qp->context->is_gone);
 }
@@ -64,6 +64,12 @@ void soft_qp_publish(struct soft_qp *qp)
 	atomic_store_explicit(&s->rq_sges, qp->cap.max_recv_sge,
 			      memory_order_relaxed);
 	atomic_store_explicit(&s->cq, cq, memory_order_relaxed);
+	atomic_store_explicit(&s->srq, qp->srq ? qp->srq->slot + 1 : 0,
+			      memory_order_relaxed);
+	atomic_store_explicit(&s->type, qp->ibv.qp_type, memory_order_relaxed);
+	atomic_store_explicit(&s->rq_more,
+			      qp->more_block ? qp->more_block->offset : 0,
+			      memory_order_relaxed);
 	/* Pairs with soft_link(): who sees it sees what is above. */
 	atomic_store_explicit(&s->accept, accept, memory_order_release);
 }
@@ -73,6 +79,12 @@ void soft_qp_flush_recv(struct soft_qp *qp)
 	struct soft_source *rq = &qp->rq;
 	uint32_t i;
 
+	if (qp->srq) {
+		soft_srq_flush(qp);
+		soft_async(qp->context, IBV_EVENT_QP_LAST_WQE_REACHED, qp,
+			   NULL);
+		return;
+	}
 	soft_lock(&qp->rq_lock);
 	/* The peer is shut out: what it has not completed, we do. */
 	for (i = atomic_load(&rq->head); i != qp->rq_tail; i++) {
@@ -120,7 +132,9 @@ static void reset(struct soft_qp *qp)
 
 	soft_lock(&qp->rq_lock);
 	tails[0] = qp->sq_pushed;
-	tails[1] = qp->rq_tail;
+	/* Of a shared queue any completion there is may not come again. */
+	tails[1] = qp->srq ? atomic_load(&qp->rq.head) + qp->rq.slots
+			   : qp->rq_tail;
 	qp->rq_is_flushed = false;
 	qp->rq_is_open = false;
 	qp->sq_exec = qp->sq_tail;
@@ -141,6 +155,8 @@ static void reset(struct soft_qp *qp)
 		atomic_store(&s->freed, i ? tails[1] : qp->sq_tail);
 		soft_unlock(&cq->lock);
 	}
+	if (qp->srq)
+		soft_srq_reclaim(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.port_num = 1;
 }
@@ -158,10 +174,11 @@ static void apply(struct soft_qp *qp, enum ibv_qp_state to)
 		reset(qp);
 	if (to == IBV_QPS_INIT) {
 		soft_lock(&qp->rq_lock);
-		qp->rq_is_open = true;
+		qp->rq_is_open = !qp->srq;
 		soft_unlock(&qp->rq_lock);
 	}
 	if (to == IBV_QPS_RTR && qp->state == IBV_QPS_INIT) {
+		qp->next_datagram = atomic_load(&qp->rq.head);
 		/* Any epoch but those that a peer may remember will do. */
 		qp->epoch++;
 		atomic_store_explicit(&s->rq_start, atomic_load(&qp->rq.head),

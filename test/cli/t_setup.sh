@@ -28,7 +28,8 @@ check() {
 }
 
 for tool in cc ld make c++ pkg-config git clang cppcheck shellcheck mandoc \
-	gnuplot mpirun.openmpi mpicc.openmpi mpirun.mpich mpicc.mpich; do
+	gnuplot mpirun.openmpi mpicc.openmpi mpirun.mpich mpicc.mpich \
+	ibv_devinfo ib_write_bw ucx_perftest python3; do
 	false_one $tool 'exit 0'
 done
 false_one clang "echo '$bin'"
@@ -37,6 +38,8 @@ false_one valgrind 'exit 0'
 false_one apt-get "echo \"\$*\" >>'$bin/calls'"
 false_one sudo 'exit 1'
 false_one id 'echo 0'
+# Not the one that virtual machines are for.
+false_one uname 'echo other'
 
 setup() {
 	: >"$bin/calls"

@@ -103,6 +103,7 @@ static void a_device_that_is_not_there_is_named(void **state)
 	size_t i;
 
 	(void)state;
+	ranks_set("WREATH_SOFT", "roce:1");
 	/* A port that is down is waited for, for a twelfth of it. */
 	ranks_set("WREATH_JOIN_TIMEOUT", "6s");
 	for (i = 0; i < sizeof(odds) / sizeof(odds[0]); i++)
@@ -133,6 +134,7 @@ static void a_port_that_comes_up_late_is_waited_for(void **state)
 				       "port_down=0:250", 0, "", 0, NULL};
 
 	(void)state;
+	ranks_set("WREATH_SOFT", "roce:1");
 	ranks_set("WREATH_JOIN_TIMEOUT", "6s");
 	expect_odd(&odd, 3);
 }

@@ -291,6 +291,9 @@ static inline pid_t pair_fork(struct pair_end *end, int *socket,
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
 	pid = fork();
 	assert_true(pid >= 0);
+	/* An alarm is not inherited. */
+	if (!pid)
+		alarm(60);
 	close(sockets[pid ? 1 : 0]);
 	*socket = sockets[pid ? 0 : 1];
 	pair_end_open(end, args);

@@ -272,7 +272,7 @@ static void infiniband_and_ethernet_do_not_meet(void **state)
 		assert_int_equal(agree(i), WREATH_ENET);
 		contains(names[0]);
 		contains(names[1]);
-		contains("soft0:1 (InfiniBand fe80::");
+		contains("soft0:1 (InfiniBand LID ");
 		contains("soft0:1 (Ethernet fe80::");
 		contains("one is on InfiniBand only");
 		contains("WREATH_HCA");
@@ -296,7 +296,7 @@ static void subnets_without_a_route_are_told_when_ranks_meet(void **state)
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(agree(i), WREATH_ENET);
 		contains("different subnets");
-		contains("no route");
+		contains("no way");
 		contains("ip addr add");
 	}
 	close_nets();

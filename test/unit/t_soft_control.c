@@ -73,7 +73,7 @@ static void messages_with_wrong_numbers_are_harmless(void **state)
 
 	(void)state;
 	pair_open(&a, &b, &args);
-	for (type = 0; type < 9; type++) {
+	for (type = 0; type < 11; type++) {
 		for (i = 0; i < 20; i++) {
 			struct soft_message m = {.type = type};
 			struct soft_message answer;
@@ -126,6 +126,29 @@ static void scribble(struct soft_segment *seg, struct pair_end *end,
 		atomic_store(&words[i], (uint32_t)rand_r(seed));
 }
 
+/* Half of the time its receives are shared, by a queue that may make sense. */
+static void scribble_shared(struct soft_segment *seg,
+			    struct soft_shared_qp *qp, unsigned int *seed)
+{
+	uint32_t slot = (uint32_t)rand_r(seed) % SOFT_N_SRQ;
+	struct soft_shared_srq *srq = &seg->srqs[slot];
+
+	atomic_store(&qp->srq, rand_r(seed) & 1 ? slot + 1 : 0);
+	atomic_store(&qp->rq_more, (uint32_t)rand_r(seed) % 256 * BASE_LINE);
+	atomic_store(&srq->base, (uint32_t)rand_r(seed) % 256 * BASE_LINE);
+	atomic_store(&srq->slots, 1u << rand_r(seed) % 16);
+	atomic_store(&srq->sges, (uint32_t)rand_r(seed) % 18);
+	atomic_store(&srq->pd, (uint32_t)rand_r(seed) % 4);
+	atomic_store(&srq->limit, (uint32_t)rand_r(seed));
+	atomic_store(&srq->head, (uint32_t)rand_r(seed));
+	atomic_store(&srq->tail, atomic_load(&srq->head) +
+					 (uint32_t)rand_r(seed) % 4);
+	/* One that can be taken, in the first slot or another. */
+	atomic_store((_Atomic uint64_t *)(void *)(seg->rings +
+						  atomic_load(&srq->base)),
+		     (uint64_t)atomic_load(&srq->head) << 32);
+}
+
 static void idle(struct pair_end *b, int socket)
 {
 	pair_meet(socket);
@@ -137,7 +160,7 @@ static void rubbish_in_shared_words_stays_within_bounds(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
 		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
-		IBV_WR_RDMA_READ,
+		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
 	};
 	struct pair_args args = {.timeout = 1, .retry_cnt = 1};
 	struct pair_end a, far;
@@ -169,9 +192,11 @@ static void rubbish_in_shared_words_stays_within_bounds(void **state)
 		atomic_store(&qp->peer_qp->qpn, a.other.qpn);
 		atomic_store(&qp->peer_qp->dest_qpn, a.qp->qp_num);
 		atomic_store(&qp->peer_qp->rq_psn, a.card.psn);
+		atomic_store(&qp->peer_qp->type, IBV_QPT_RC);
+		scribble_shared(qp->peer->seg, qp->peer_qp, &seed);
 		atomic_store(&qp->peer_qp->accept,
 			     (uint64_t)rand_r(&seed) << 32 | 0x1ff);
-		pair_wr_init(&w, &a, opcodes[i % 4], 0,
+		pair_wr_init(&w, &a, opcodes[i % 5], 0,
 			     (size_t)rand_r(&seed) % PAIR_BYTES, 64);
 		pair_post(&a, &w);
 		while (ibv_poll_cq(a.cq, 1, &wc) == 1)

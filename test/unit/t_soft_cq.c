@@ -163,6 +163,39 @@ static void destroyed_queue_pair_takes_its_completions_along(void **state)
 	pair_close(&a, &b);
 }
 
+static void a_queue_is_resized_down_to_what_waits(void **state)
+{
+	struct pair_args args = {.n_cqe = 8, .n_send = 16};
+	struct ibv_device_attr attr;
+	struct pair_end a, b;
+	struct pair_wr w;
+	int i;
+
+	(void)state;
+	pair_open(&a, &b, &args);
+	assert_int_equal(a.verbs->query_device(a.context, &attr), 0);
+	assert_int_equal(soft_resize_cq(a.cq, 0), EINVAL);
+	assert_int_equal(soft_resize_cq(a.cq, attr.max_cqe + 1), EINVAL);
+	pair_wr_init(&w, &a, IBV_WR_RDMA_WRITE, 0, 0, 8);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(pair_post(&a, &w), 0);
+	assert_int_equal(soft_resize_cq(a.cq, 4), EINVAL);
+	assert_int_equal(a.cq->cqe, 8);
+	assert_int_equal(soft_resize_cq(a.cq, 5), 0);
+	assert_int_equal(a.cq->cqe, 5);
+	assert_int_equal(soft_resize_cq(a.cq, 10), 0);
+	for (; i < 10; i++)
+		assert_int_equal(pair_post(&a, &w), 0);
+	for (i = 0; i < 10; i++)
+		pair_expect(&a, 0, IBV_WC_SUCCESS);
+	/* What it has is what counts. */
+	assert_int_equal(soft_resize_cq(a.cq, 1), 0);
+	assert_int_equal(pair_post(&a, &w), 0);
+	assert_int_equal(pair_post(&a, &w), 0);
+	assert_int_equal(pair_state(&a), IBV_QPS_ERR);
+	pair_close(&a, &b);
+}
+
 static void the_inline_wrappers_reach_us(void **state)
 {
 	struct pair_args args = {0};
@@ -188,6 +221,7 @@ int main(void)
 		cmocka_unit_test(queue_that_is_just_large_enough_holds),
 		cmocka_unit_test(
 			destroyed_queue_pair_takes_its_completions_along),
+		cmocka_unit_test(a_queue_is_resized_down_to_what_waits),
 		cmocka_unit_test(the_inline_wrappers_reach_us),
 	};
 

@@ -74,7 +74,7 @@ static void capacities_beyond_the_limits_are_refused(void **state)
 static void other_kinds_are_not_supported(void **state)
 {
 	static const enum ibv_qp_type kinds[] = {
-		IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
+		IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_DRIVER,
 	};
 	struct pair_args args = {0};
 	struct ibv_qp_cap cap = {1, 1, 1, 1, 0};

@@ -100,7 +100,7 @@ static void failures_are_told_with_device_and_cause(void **state)
 	assert_int_equal(verbs_qp_new(device, world->pd, &init, &qp),
 			 WREATH_ENOMEM);
 	expect_text("soft0");
-	init.qp_type = IBV_QPT_UD;
+	init.qp_type = IBV_QPT_RAW_PACKET;
 	assert_int_equal(verbs_qp_new(device, world->pd, &init, &qp),
 			 WREATH_EUNSUP);
 	assert_null(qp);
