@@ -13,6 +13,7 @@ struct info {
 	bool as_json;
 	char host[64];
 	struct info_source sources[2];
+	char no_cm[512]; /* why librdmacm cannot connect; "" if it can */
 	struct base_env env;
 	bool has_env;
 };
@@ -97,6 +98,8 @@ static void print(const struct info *info)
 	       bench_version(), info->host, topo_n_cores(), reduce_isa());
 	print_source(&info->sources[0]);
 	print_source(&info->sources[1]);
+	printf("  WREATH_CONNECT=cm: %s\n",
+	       info->no_cm[0] ? info->no_cm : "librdmacm can be used");
 	if (!info->has_env)
 		return;
 	printf("\nsettings\n");
@@ -105,6 +108,15 @@ static void print(const struct info *info)
 		       shown(info, i)[0] ? shown(info, i) : "\"\"",
 		       info->env.is_set[i] ? "(environment)" : "(default)",
 		       table[i].help);
+}
+
+/* An empty one is null. */
+static void json_text(const char *text)
+{
+	if (text[0])
+		bench_json_string(stdout, text);
+	else
+		printf("null");
 }
 
 static void json_pair(const char *name, const char *value)
@@ -168,10 +180,7 @@ static void json_source(const struct info_source *source)
 	printf("    {");
 	json_pair("source", source->name);
 	printf(", \"error\": ");
-	if (source->error[0])
-		bench_json_string(stdout, source->error);
-	else
-		printf("null");
+	json_text(source->error);
 	printf(", \"devices\": [");
 	for (i = 0; i < source->n_devices; i++) {
 		printf("%s", i ? ", " : "");
@@ -195,7 +204,9 @@ static void print_json(const struct info *info)
 	json_source(&info->sources[0]);
 	printf(",\n");
 	json_source(&info->sources[1]);
-	printf("\n  ],\n  \"settings\": [");
+	printf("\n  ],\n  \"librdmacm\": {\"error\": ");
+	json_text(info->no_cm);
+	printf("},\n  \"settings\": [");
 	for (i = 0; info->has_env && i < BASE_N_ENV; i++) {
 		printf("%s\n    {", i ? "," : "");
 		json_pair("name", table[i].name);
@@ -235,6 +246,7 @@ int info_main(int argc, char **argv)
 		wanted = info.env.value[BASE_ENV_GID_INDEX];
 	info_probe(verbs_ibv, "libibverbs", wanted, &info.sources[0]);
 	info_probe(soft_table, "soft", wanted, &info.sources[1]);
+	info_probe_cm(info.no_cm);
 	if (info.as_json)
 		print_json(&info);
 	else

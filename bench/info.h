@@ -56,6 +56,8 @@ struct info_source {
  */
 void info_probe(int (*get)(const struct verbs_table **out), const char *name,
 		int64_t wanted, struct info_source *source);
+/* Can librdmacm connect here?  Why not; "" where it can. */
+void info_probe_cm(char why[512]);
 void info_release(struct info_source *source);
 
 #endif

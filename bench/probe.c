@@ -157,6 +157,17 @@ void info_probe(int (*get)(const struct verbs_table **out), const char *name,
 	}
 }
 
+void info_probe_cm(char why[512])
+{
+	struct rdma_event_channel *channel;
+
+	why[0] = 0;
+	if (verbs_cm_open(&channel))
+		snprintf(why, 512, "%s", wreath_error_text());
+	else
+		verbs_cm_close(channel);
+}
+
 void info_release(struct info_source *source)
 {
 	int i;

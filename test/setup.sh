@@ -31,6 +31,7 @@ needed_to_build() {
 	has_header stdio.h || echo libc6-dev
 	has_header sodium.h || echo libsodium-dev
 	has_header infiniband/verbs.h || echo libibverbs-dev
+	has_header rdma/rdma_cma.h || echo librdmacm-dev
 }
 
 needed_to_test() {

@@ -31,6 +31,11 @@ static const struct base_env_var table[BASE_N_ENV] = {
 			      NULL,
 			      "The unique id, as 256 hexadecimal digits, or "
 			      "@FILE to read them from a private file."},
+	[BASE_ENV_CONNECT] = {"WREATH_CONNECT", BASE_ENV_ENUM, "exchange", 0, 0,
+			      "exchange cm",
+			      "How queue pairs are connected: by an exchange "
+			      "of addresses between the ranks, or by "
+			      "librdmacm."},
 	[BASE_ENV_GID_INDEX] = {"WREATH_GID_INDEX", BASE_ENV_INT, "-1", -1,
 				255, NULL,
 				"The GID to use on Ethernet ports; -1 "

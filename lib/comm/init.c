@@ -52,6 +52,7 @@ static int compare_infos(struct wreath_comm *comm)
 			{"WREATH_ALGO", mine->algo, other->algo},
 			{"WREATH_ARRIVAL", mine->arrival, other->arrival},
 			{"WREATH_CHANNELS", mine->channels, other->channels},
+			{"WREATH_CONNECT", mine->connect, other->connect},
 			{"WREATH_SLOTS", mine->slots, other->slots},
 			{"WREATH_SLOT_BYTES", mine->slot_bytes,
 			 other->slot_bytes},
@@ -104,6 +105,7 @@ static int meet(struct wreath_comm *comm)
 		.algo = (int32_t)comm->env.value[BASE_ENV_ALGO],
 		.arrival = (int32_t)comm->env.value[BASE_ENV_ARRIVAL],
 		.channels = (int32_t)comm->env.value[BASE_ENV_CHANNELS],
+		.connect = (int32_t)comm->env.value[BASE_ENV_CONNECT],
 		.slots = (int32_t)comm->env.value[BASE_ENV_SLOTS],
 		.all_ports = *comm->env.text[BASE_ENV_HCA] ||
 			     !strcmp(comm->env.text[BASE_ENV_SOFT], "off"),

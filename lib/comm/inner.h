@@ -27,9 +27,8 @@ struct comm_info {
 	uint64_t host_id;
 	struct topo_cores cores;
 	uint32_t version;
-	int32_t algo, arrival, channels, slots;
+	int32_t algo, arrival, channels, connect, slots;
 	int32_t all_ports; /* this rank needs more than the soft device */
-	int32_t pad;
 	int64_t slot_bytes;
 };
 

@@ -43,11 +43,19 @@ int net_gid_index(const struct net_port *port, const union ibv_gid *gid)
 	return -1;
 }
 
+int net_traffic_class(const struct net_port *port, const struct base_env *env)
+{
+	int64_t wanted = env->value[BASE_ENV_TRAFFIC_CLASS];
+
+	if (port->attr.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return -1;
+	return wanted < 0 ? NET_TRAFFIC_CLASS : (int)wanted;
+}
+
 void net_address_fill(const struct net_port *port, const union ibv_gid *mine,
 		      const union ibv_gid *theirs, int index,
 		      const struct base_env *env, struct ibv_ah_attr *ah)
 {
-	int64_t traffic_class = env->value[BASE_ENV_TRAFFIC_CLASS];
 	bool ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 
 	memset(ah, 0, sizeof(*ah));
@@ -61,9 +69,7 @@ void net_address_fill(const struct net_port *port, const union ibv_gid *mine,
 	ah->grh.sgid_index = (uint8_t)index;
 	ah->grh.hop_limit = NET_HOP_LIMIT;
 	if (ethernet)
-		ah->grh.traffic_class =
-			(uint8_t)(traffic_class < 0 ? NET_TRAFFIC_CLASS
-						    : traffic_class);
+		ah->grh.traffic_class = (uint8_t)net_traffic_class(port, env);
 }
 
 int net_address(struct net_conn *conn, const struct base_env *env,

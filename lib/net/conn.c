@@ -3,7 +3,7 @@
 
 #include "net/inner.h"
 
-#define NET_MAGIC 0x77720001u /* "wr", version 1 of the record */
+#define NET_MAGIC 0x77720002u /* "wr", version 2 of the record */
 
 int net_open(const struct net_args *args, struct net **out)
 {
@@ -167,6 +167,7 @@ static void conn_free(struct net_conn *conn)
 	net_unmap(conn, conn->output_map);
 	net_unmap(conn, conn->input_map);
 	net_unmap(conn, conn->mailbox_map);
+	net_cm_conn_free(conn);
 	verbs_qp_free(device, conn->qp);
 	verbs_mr_free(device, conn->stage_mr);
 	verbs_mr_free(device, conn->mailbox_mr);
@@ -201,13 +202,16 @@ int net_conn_new(struct net *net, int peer, int channel,
 		      &conn->mailbox, &conn->mailbox_fd, &conn->mailbox_mr);
 	if (!err)
 		err = net_qp_new(conn);
+	if (!err) {
+		lay_out(conn);
+		fill_record(conn, &conn->local);
+		*record = conn->local;
+		err = net_cm_conn_new(conn, record);
+	}
 	if (err) {
 		conn_free(conn);
 		return err;
 	}
-	lay_out(conn);
-	fill_record(conn, &conn->local);
-	*record = conn->local;
 	net->conns[peer * NET_CHANNELS_MAX + channel] = conn;
 	net->active[net->n_active++] = conn;
 	return 0;

@@ -17,6 +17,13 @@
 /* The longest inline payload that is asked for: a whole small message. */
 #define NET_INLINE (NET_LINES_MAX * BASE_LINE)
 #define NET_PLACES 4 /* grants of places under way on a connection */
+/*
+ * The retry count: 7 is never counted down by some devices (rxe), so that a
+ * dead peer would never be noticed.
+ */
+#define NET_RETRIES 6
+/* 0.64 ms (the specification's table); receives are always posted ahead. */
+#define NET_RNR_TIMER 12
 
 /* Layout of a mailbox; what the peer may write, in lines of 64 bytes. */
 #define NET_BOX_WAKE 0
@@ -48,12 +55,6 @@ struct net_entry {
 };
 _Static_assert(sizeof(struct net_entry) == BASE_LINE, "an entry is a line");
 #define NET_SIGNS 8 /* operations on the board */
-
-/*
- * The retry count: 7 is never counted down by some devices (rxe), so that a
- * dead peer would never be noticed.
- */
-#define NET_RETRIES 6
 
 /* Immediate data: lane, number, signature; or all ones, to wake a sleeper. */
 #define NET_IMM_LANE_SHIFT 30
@@ -215,6 +216,24 @@ void net_address_fill(const struct net_port *port, const union ibv_gid *mine,
 		      const union ibv_gid *theirs, int index,
 		      const struct base_env *env, struct ibv_ah_attr *ah);
 
+/* -1 where the fabric decides. */
+int net_traffic_class(const struct net_port *port, const struct base_env *env);
+
+/* ---- ready.c ---- */
+
+uint8_t net_timeout_exponent(int64_t ms);
+
+/* ---- cm.c: where WREATH_CONNECT=cm ---- */
+
+/* When a port starts and stops. */
+int net_cm_open(const struct net *net, struct net_port *port);
+void net_cm_close(struct net_port *port);
+/* Fill in what the records of @conn have for librdmacm. */
+int net_cm_conn_new(struct net_conn *conn, struct net_record *record);
+/* 0 unless this end shall be asked and cannot listen. */
+int net_cm_can_meet(const struct net_conn *conn);
+void net_cm_conn_free(struct net_conn *conn);
+
 /* ---- events.c ---- */
 
 /* Read what @port's device has reported, and log what is worth it. */
@@ -222,7 +241,11 @@ void net_port_events(struct net *net, struct net_port *port);
 /* A connection has failed, perhaps before the event came: is its GID there? */
 void net_gid_check(struct net_conn *conn);
 
-/* conn.c: shared memory, registered with the port. */
+/* ---- conn.c ---- */
+
+/* @conn's queue pair, in INIT and with its receives. */
+int net_qp_new(struct net_conn *conn);
+/* Shared memory, registered with the port. */
 int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
 		int *fd, struct ibv_mr **mr);
 
@@ -243,7 +266,6 @@ static inline uint64_t net_timeout_ns(uint8_t t)
 {
 	return UINT64_C(4096) << t;
 }
-uint8_t net_timeout_exponent(const struct net *net);
 
 /* mend.c */
 /* Keep what is needed to mend @conn; before its first message. */

@@ -26,6 +26,7 @@
 
 #include "base/base.h"
 #include "mem/mem.h"
+#include "net/connect.h"
 #include "net/notes.h"
 #include "net/port.h"
 
@@ -35,9 +36,6 @@
 #define NET_LINE_DATA 56  /* payload of a line: the rest is its word */
 #define NET_LINES_MAX 8	  /* lines of a small message */
 #define NET_CHANNELS_MAX 4
-
-struct net;
-struct net_mr;
 
 /*
  * One direction pair of a lane: what this rank sends to the peer's lane, and
@@ -112,6 +110,7 @@ struct net_conn {
 	struct net_record local, other;
 	union ibv_gid gid, other_gid; /* in use */
 	bool is_routed; /* they are of different subnets */
+	struct net_cm_conn *cm; /* where librdmacm connects, else NULL */
 	uint64_t bytes_sent;
 };
 

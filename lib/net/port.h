@@ -13,6 +13,9 @@
 #define NET_PORTS_MAX 8 /* candidates that a rank tells its peers */
 #define NET_GIDS_MAX 16 /* ... of each port */
 #define NET_TABLE_MAX 256 /* GIDs that an address handle can name */
+#define NET_TOKEN_BYTES 16
+
+struct net_cm_port;
 
 enum net_gid_kind {
 	NET_GID_IPV4,
@@ -78,6 +81,7 @@ struct net_port {
 	bool has_reported;
 	struct verbs_counters *counters; /* as it began; NULL: no kernel's */
 	uint32_t n_flaps; /* how often the port has gone down or come up */
+	struct net_cm_port *cm; /* where librdmacm connects, else NULL */
 	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
 };
 
@@ -97,9 +101,12 @@ struct net_record {
 	uint8_t mtu;
 	uint8_t attempt; /* which of the pairs of ports it is for */
 	uint8_t n_slots;
-	uint8_t pad[2];
+	/* Where librdmacm listens for @gid of the pair; 0: by the exchange.
+	 * What is zero then goes by the card (card.c), proven by @token. */
+	uint16_t cm_number;
+	uint8_t token[NET_TOKEN_BYTES];
 };
-_Static_assert(sizeof(struct net_record) == 56, "a record is 56 bytes");
+_Static_assert(sizeof(struct net_record) == 72, "a record is 72 bytes");
 
 /*
  * What two ranks tell each other when a pair of ports did not work at an end:

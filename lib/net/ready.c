@@ -2,9 +2,6 @@
 /* The second half of a connection: what the peer's record makes possible. */
 #include "net/inner.h"
 
-/* 0.64 ms (the specification's table); receives are always posted ahead. */
-#define NET_RNR_TIMER 12
-
 static int check_record(const struct net_conn *conn)
 {
 	const struct net_record *mine = &conn->local;
@@ -25,6 +22,12 @@ static int check_record(const struct net_conn *conn)
 				  conn->port->text,
 				  conn->net->names[conn->net->rank],
 				  other->attempt, mine->attempt);
+	if (!other->cm_number != !mine->cm_number)
+		return base_error(WREATH_EMISMATCH,
+				  "%s connects by %s and this rank by %s: give "
+				  "all ranks the same WREATH_CONNECT", name,
+				  other->cm_number ? "librdmacm" : "the exchange",
+				  mine->cm_number ? "librdmacm" : "the exchange");
 	if (other->slot_bytes != mine->slot_bytes ||
 	    other->n_slots != mine->n_slots ||
 	    other->mailbox_bytes != mine->mailbox_bytes)
@@ -37,10 +40,10 @@ static int check_record(const struct net_conn *conn)
 	return 0;
 }
 
-/* The smallest t with 4.096 us * 2^t * (retries + 1) >= WREATH_QP_TIMEOUT. */
-uint8_t net_timeout_exponent(const struct net *net)
+/* The smallest exponent t with 4.096 us * 2^t * (retries + 1) >= @ms. */
+uint8_t net_timeout_exponent(int64_t ms)
 {
-	uint64_t ns = (uint64_t)net->env->value[BASE_ENV_QP_TIMEOUT] * 1000000u;
+	uint64_t ns = (uint64_t)ms * 1000000u;
 	uint8_t t = 1;
 
 	while (t < 31 && net_timeout_ns(t) * (NET_RETRIES + 1) < ns)
@@ -80,6 +83,20 @@ static int to_rtr(struct net_conn *conn)
 	return other_way(err);
 }
 
+/*
+ * librdmacm readies the queue pair as the peers meet; whether there is a way
+ * between the pair of addresses is asked here, where another can be taken.
+ */
+static int look_for_way(struct net_conn *conn)
+{
+	struct ibv_ah_attr ah;
+	int err = net_cm_can_meet(conn);
+
+	if (!err)
+		err = net_address(conn, conn->net->env, &ah);
+	return other_way(err);
+}
+
 static int to_rts(struct net_conn *conn)
 {
 	struct ibv_qp_attr attr = {
@@ -88,7 +105,8 @@ static int to_rts(struct net_conn *conn)
 		.max_rd_atomic = 1,
 		.retry_cnt = NET_RETRIES,
 		.rnr_retry = NET_RETRIES,
-		.timeout = net_timeout_exponent(conn->net),
+		.timeout = net_timeout_exponent(
+			conn->net->env->value[BASE_ENV_QP_TIMEOUT]),
 	};
 
 	return verbs_qp_modify(conn->port->device, conn->qp, &attr,
@@ -176,15 +194,13 @@ int net_conn_ready(struct net *net, int peer, int channel,
 	conn->other = *record;
 	conn->rkey = record->rkey;
 	err = check_record(conn);
-	if (!err)
-		err = net_qp_ready(conn);
+	/* A soft device breaks only where it is told to, or with the peer. */
+	if (!err && net->notes.send && !conn->port->line_order &&
+	    !conn->port->is_soft)
+		err = net_mend_prepare(conn);
 	if (err)
 		return err;
-	lay_out_far(conn);
-	/* A soft device breaks only where it is told to, or with the peer. */
-	if (net->notes.send && !conn->port->line_order && !conn->port->is_soft)
-		err = net_mend_prepare(conn);
-	return err;
+	return conn->cm ? look_for_way(conn) : net_qp_ready(conn);
 }
 
 int net_conn_reach(struct net *net, int peer, int channel)
@@ -192,6 +208,7 @@ int net_conn_reach(struct net *net, int peer, int channel)
 	struct net_conn *conn = net_conn(net, peer, channel);
 	int err = 0;
 
+	lay_out_far(conn);
 	/*
 	 * Store straight into the peer's slots where its memory can be
 	 * reached; else every slot has a copy here to WRITE from.

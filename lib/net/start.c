@@ -21,6 +21,7 @@ static int set_nonblocking(struct net_port *port)
 
 static void port_stop(struct net_port *port)
 {
+	net_cm_close(port);
 	verbs_mr_free(port->device, port->board_mr);
 	verbs_cq_free(port->device, port->cq);
 	verbs_channel_free(port->device, port->channel);
@@ -80,6 +81,8 @@ int net_port_start(struct net *net, struct net_port *port,
 		return 0;
 	net_port_name(port, gid);
 	err = make_objects(net, port);
+	if (!err)
+		err = net_cm_open(net, port);
 	if (!err && !port->is_soft) {
 		port->counters = base_alloc(1, sizeof(*port->counters));
 		err = port->counters ? 0 : WREATH_ENOMEM;

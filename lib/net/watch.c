@@ -14,8 +14,9 @@
 
 uint64_t net_patience_ns(const struct net *net)
 {
-	return net_timeout_ns(net_timeout_exponent(net)) * (NET_RETRIES + 1) +
-	       MORE_NS;
+	uint8_t t = net_timeout_exponent(net->env->value[BASE_ENV_QP_TIMEOUT]);
+
+	return net_timeout_ns(t) * (NET_RETRIES + 1) + MORE_NS;
 }
 
 int net_probe(struct net_conn *conn, uint64_t patience_ns)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verbs: the table of the verbs that we use, and libibverbs behind it.
+ * verbs: the table of the verbs that we use, and libibverbs behind it; and
+ * librdmacm.
  *
  * A provider fills the table: libibverbs (ibv.c; found by dlopen, so that one
  * binary runs with and without rdma-core) or the soft device.  The entries
@@ -166,6 +167,123 @@ int verbs_qp_modify(struct verbs_device *device, struct ibv_qp *qp,
  */
 int verbs_ah_try(struct verbs_device *device, struct ibv_pd *pd,
 		 struct ibv_ah_attr *attr);
+
+/*
+ * ---- connections by librdmacm: cm.c, cm_id.c ----
+ *
+ * librdmacm is found by dlopen, as libibverbs is.  It resolves addresses and
+ * routes, and carries the first words of two ends to each other; queue pairs
+ * stay ours, on contexts of our own, and are told apart by their number.
+ *
+ * Identifiers belong to a channel, and what becomes of them is read from it,
+ * one event after the other.  One thread at a time uses a channel and its
+ * identifiers.  No call here waits for a peer.
+ */
+struct rdma_event_channel;
+struct rdma_cm_id;
+
+/* An address of a port, or of a peer's. */
+struct verbs_cm_address {
+	union ibv_gid gid; /* an IP address in a GID's form, or IB's own */
+	uint32_t scope;	   /* a link-local one's interface, on this host */
+	uint16_t number;   /* of the listener behind it; 0: any */
+	uint16_t pkey;	   /* IB's: the partition */
+	bool is_ib;	   /* AF_IB: GIDs and service ids, no IP address */
+};
+
+/* What one end tells the other with its request or reply. */
+struct verbs_cm_param {
+	uint32_t qpn;
+	uint8_t retries, rnr_retries;
+	uint8_t n_reads; /* RDMA READs under way, each way */
+	const void *data;
+	uint8_t bytes;
+};
+
+/* Private data of a request over any transport: 92 bytes of InfiniBand's,
+ * less the 36 in which the IP addresses travel (kernel's cma.c). */
+#define VERBS_CM_REQUEST_MAX 56
+
+enum verbs_cm_what {
+	VERBS_CM_NOTHING, /* nothing that needs an answer */
+	VERBS_CM_ADDRESS, /* resolved; the id has a device */
+	VERBS_CM_ROUTE,	  /* resolved */
+	VERBS_CM_REQUEST, /* at a listener; the id is a new one, the reader's */
+	VERBS_CM_REPLY,	  /* to be followed by verbs_cm_establish() */
+	VERBS_CM_ESTABLISHED,
+	VERBS_CM_REJECTED,
+	VERBS_CM_FAILED,
+	VERBS_CM_DISCONNECTED,
+	VERBS_CM_GONE, /* the device is */
+};
+
+struct verbs_cm_event {
+	enum verbs_cm_what what;
+	struct rdma_cm_id *id;
+	void *context; /* of the id */
+	uint32_t qpn;
+	uint32_t bytes; /* of @data: may be more than the peer gave, zeros */
+	unsigned char data[256];
+	char text[96]; /* librdmacm's name and its status */
+};
+
+/*
+ * Open a channel; its descriptor, for poll().  WREATH_EUNSUP: librdmacm is not
+ * installed, or the kernel has no rdma_ucm.
+ */
+int verbs_cm_open(struct rdma_event_channel **out);
+int verbs_cm_fd(const struct rdma_event_channel *channel);
+/* After all of its identifiers; NULL is allowed. */
+void verbs_cm_close(struct rdma_event_channel *channel);
+
+/* The next event; WREATH_EAGAIN, without a text, while there is none. */
+int verbs_cm_event(struct rdma_event_channel *channel,
+		   struct verbs_cm_event *event);
+
+/*
+ * Listen at an address of @device's @port; address->number is filled in.
+ * Events of a listener, requests too, have no context.
+ */
+int verbs_cm_listen(struct rdma_event_channel *channel,
+		    const struct verbs_device *device, int port,
+		    struct verbs_cm_address *address, struct rdma_cm_id **out);
+
+/* The way from here to there: VERBS_CM_ADDRESS or VERBS_CM_FAILED follows. */
+struct verbs_cm_way {
+	struct verbs_cm_address from, to;
+	int traffic_class; /* -1: the kernel's own */
+	uint8_t ack_timeout; /* 4.096 us * 2^so much */
+	int timeout_ms;
+};
+int verbs_cm_resolve(struct rdma_event_channel *channel,
+		     const struct verbs_cm_way *way, void *context,
+		     struct rdma_cm_id **out);
+/* VERBS_CM_ROUTE or VERBS_CM_FAILED follows. */
+int verbs_cm_route(struct rdma_cm_id *id, int timeout_ms);
+/* Is the resolved or requested @id on @device's @port? */
+bool verbs_cm_is_on(const struct rdma_cm_id *id,
+		    const struct verbs_device *device, int port);
+
+int verbs_cm_connect(struct rdma_cm_id *id, const struct verbs_cm_param *param);
+int verbs_cm_establish(struct rdma_cm_id *id);
+/* @context comes with the events of @id from now on. */
+int verbs_cm_accept(struct rdma_cm_id *id, const struct verbs_cm_param *param,
+		    void *context);
+/* Refuse a request, with up to 8 bytes of reason, and free @id. */
+void verbs_cm_reject(struct rdma_cm_id *id, const void *data, uint8_t bytes);
+
+/*
+ * What the queue pair of @id needs to get into @state: what only the transport
+ * knows.  A state that it does not need has no IBV_QP_STATE in *mask.
+ */
+int verbs_cm_qp_attr(struct rdma_cm_id *id, enum ibv_qp_state state,
+		     struct ibv_qp_attr *attr, int *mask);
+
+/*
+ * Disconnect, if it is connected, and free; NULL is allowed.  Waits for the
+ * kernel, not for the peer.
+ */
+void verbs_cm_free(struct rdma_cm_id *id);
 
 /* "IBV_WC_RETRY_EXC_ERR", ...; never NULL. */
 const char *verbs_wc_name(enum ibv_wc_status status);

@@ -12,6 +12,7 @@ expect 0 "$wreath" info
 shows out '^wreath [0-9.]+ on .*, [0-9]+ cores, [a-z0-9]+ kernels$'
 shows out '^  libibverbs: none|\(libibverbs\)'
 shows out '^  soft0 \(soft\)'
+shows out '^  WREATH_CONNECT=cm: librdmacm can'
 shows out '^    port 1: active, Ethernet, .*MTU [0-9]+'
 shows out '^    port 1: active, InfiniBand, .*LID [0-9]+'
 shows out '^      GID 0: [0-9a-f:]+/64, RoCE v2: chosen$'
@@ -34,6 +35,8 @@ json "$dir/out" '{s["name"]: (s["value"], s["source"])
 	for s in x["settings"]}["WREATH_SOFT"] ==
 	("roce:1,ib:1", "environment")'
 json "$dir/out" 'all(s["help"] for s in x["settings"])'
+json "$dir/out" 'x["librdmacm"]["error"] is None or
+	"librdmacm" in x["librdmacm"]["error"]'
 json "$dir/out" '{(g["verdict"], g["prefix"], g["interface"])
 	for d in x["sources"][1]["devices"] for p in d["ports"]
 	for g in p["gids"]} == {("chosen", 64, "")}'

@@ -74,7 +74,7 @@ false_one cc 'exit 1'
 setup run
 check "$status: $out" \
 	"1: wreath: as root, run: apt-get install libc6-dev libsodium-dev\
- libibverbs-dev"
+ libibverbs-dev librdmacm-dev"
 
 # With sudo everything goes through it.
 false_one sudo "[ \"\$1\" != -n ] || shift; echo \"sudo \$*\" >>'$bin/calls'"

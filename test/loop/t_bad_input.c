@@ -268,6 +268,7 @@ static const struct setting bad_settings[] = {
 	{"WREATH_CHANNELS", "5", "4"},
 	{"WREATH_CHANNELS", "1x", "4"},
 	{"WREATH_CHANNELS", "99999999999999999999", "4"},
+	{"WREATH_CONNECT", "tcp", "exchange cm"},
 	{"WREATH_SLOTS", "1", "8"},
 	{"WREATH_SLOT_BYTES", "4Q", ""},
 	{"WREATH_SLOT_BYTES", "1e9", ""},

@@ -70,6 +70,8 @@ static void a_difference_in_settings_is_named(void **state)
 		 NULL},
 		{2, "WREATH_CHANNELS", "2", WREATH_EMISMATCH,
 		 "WREATH_CHANNELS", 0, NULL},
+		{1, "WREATH_CONNECT", "cm", WREATH_EMISMATCH,
+		 "WREATH_CONNECT", 0, NULL},
 		{0, "WREATH_SLOTS", "8", WREATH_EMISMATCH, "WREATH_SLOTS", 0,
 		 NULL},
 		{1, "WREATH_SLOT_BYTES", "8192", WREATH_EMISMATCH,

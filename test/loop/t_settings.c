@@ -32,6 +32,8 @@ static const struct row rows[] = {
 	{{{"WREATH_ARRIVAL", "completion"},
 	  {"WREATH_ALGO", "ring"},
 	  {"WREATH_CHANNELS", "2"}}},
+	/* A soft device is connected by the exchange all the same. */
+	{{{"WREATH_CONNECT", "cm"}}},
 	{{{"WREATH_SOFT", "ib:1"}}},
 	{{{"WREATH_SOFT", "ib:1"}, {"WREATH_ARRIVAL", "completion"}}},
 	{{{"WREATH_SOFT", "roce:2,ib:1"}, {"WREATH_HCA", "soft1:1"}}},
