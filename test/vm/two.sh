@@ -4,6 +4,9 @@
 # two.sh [-v] BUILD [CASE...]: two virtual machines joined by a network, with
 # ranks on both.  Prints a line for each case (see two.c): PASS or FAIL.
 # Exits with 77 where there is no machine to be had.
+#
+# To try other things: TWO_RANKS_A is how many of the four ranks are on the
+# first machine, TWO_ENV="WREATH_CONNECT=cm" has settings of the ranks.
 set -u
 cd "$(dirname "$0")/../.." || exit
 verbose=
@@ -13,7 +16,7 @@ verbose=
 }
 build=${1:-build}
 shift $(($# ? 1 : 0))
-[ $# -gt 0 ] || set -- none loss_0.1 loss_1 loss_5 delay reorder duplicate \
+[ $# -gt 0 ] || set -- perf none loss_0.1 loss_1 loss_5 delay reorder duplicate \
 	corrupt silent_3s down_3s silent down
 on_a=${TWO_RANKS_A:-2}
 all=4
@@ -27,7 +30,7 @@ start() {
 	shift 3
 	exec timeout -k 5 $((limit + 10)) test/vm/vm.sh -n "$name" "${net[@]}" \
 		-p 1 -m 1024 -t "$limit" \
-		"test/vm/t_two.sh $build $first $n $all $*"
+		"${TWO_ENV:-} test/vm/t_two.sh $build $first $n $all $*"
 }
 
 # What a machine without a network cannot tell the other: every rank has
