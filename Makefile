@@ -255,6 +255,6 @@ clean:
 	check-rxe vm bench-rxe bench-peers install uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
--include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) \
-	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
+-include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
+	$(vm_bin:=.d) $(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
 	$(dropin_obj:.o=.d)

@@ -33,9 +33,14 @@ int comm_while_waiting(void *arg)
 {
 	struct wreath_comm *comm = arg;
 
-	int err = comm->net ? net_poll(comm->net) : 0;
+	int err;
 
-	return err || !comm->net ? err : net_watch(comm->net);
+	if (!comm->net)
+		return 0;
+	err = net_poll(comm->net);
+	if (!err)
+		err = net_fail_heard(comm->net);
+	return err ? err : net_watch(comm->net);
 }
 
 struct net_notes comm_notes(struct wreath_comm *comm)

@@ -166,6 +166,8 @@ static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
 	int err = plan->guard.stopped(plan->guard.arg);
 
 	wait->look_ns = now;
+	if (!err)
+		err = net_fail_heard(plan->net);
 	plan->stuck_since_ns = wait->start_ns;
 	plan->is_told = err != 0;
 	if (!err)

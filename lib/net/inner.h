@@ -28,7 +28,8 @@
 /* Layout of a mailbox; what the peer may write, in lines of 64 bytes. */
 #define NET_BOX_WAKE 0
 #define NET_BOX_SCRATCH 64 /* where READs land: ours, not the peer's */
-#define NET_BOX_PLACES 128
+#define NET_BOX_FAILURE 128 /* struct net_failure */
+#define NET_BOX_PLACES (NET_BOX_FAILURE + 1536)
 #define NET_BOX_LANES (NET_BOX_PLACES + NET_PLACES * BASE_LINE)
 #define NET_BOX_WORDS 0	  /* of a lane: arrival words */
 #define NET_BOX_CREDIT 64 /* of a lane: messages that the peer consumed */
@@ -276,6 +277,13 @@ int net_mend_broken(struct net_conn *conn, const struct ibv_wc *wc);
 int net_mend(struct net *net);
 
 /* ---- mr.c ---- */
+
+/* Why a peer on this host has failed: written by it, into our mailbox. */
+struct net_failure {
+	char text[1528];
+	_Atomic uint64_t error; /* enum wreath_error, negated; last, once */
+};
+_Static_assert(sizeof(struct net_failure) == 1536, "fits its place");
 
 /* A user's region, registered with a port. */
 struct net_mr {

@@ -141,6 +141,8 @@ struct net {
 	const struct base_env *env;
 	struct net_notes notes;
 	int n_mending;
+	bool has_told;	   /* net_fail_tell() */
+	uint64_t heard_ns; /* when net_fail_heard() first had news */
 	uint64_t watch_ns; /* when net_watch() looked last */
 	/* Signatures of our last operations, for peers to READ. */
 	struct net_entry *board; /* [NET_SIGNS] */

@@ -44,6 +44,15 @@ struct net;
  */
 int net_watch(struct net *net);
 
+/*
+ * Tell the peers whose memory is mapped, those of this host, that this rank has
+ * failed, and why: the network may not tell them.  Once; later calls do
+ * nothing.
+ */
+void net_fail_tell(struct net *net, int error, const char *text);
+/* 0, or the error that such a peer has told a moment ago, with its text set. */
+int net_fail_heard(struct net *net);
+
 /* A deadline has passed: 0, or the error of what is broken and not mended. */
 int net_overdue(struct net *net);
 

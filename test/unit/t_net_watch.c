@@ -84,6 +84,42 @@ static void silence_is_noticed(void **unused)
 	assert_int_equal(conns[0]->mend->epoch, 1);
 }
 
+static void ranks_of_a_host_tell_each_other(void **unused)
+{
+	struct net_failure *failure;
+	char long_text[4000];
+	int err;
+
+	(void)unused;
+	memset(long_text, 'x', sizeof(long_text));
+	long_text[sizeof(long_text) - 1] = 0;
+	net_fail_tell(nets[0], WREATH_EPEER, "rank 0 knows\033 why");
+	/* Not mapped here: nothing is told. */
+	assert_int_equal(net_fail_heard(nets[1]), 0);
+	conns[0]->mailbox_map = conns[1]->mailbox;
+	net_fail_tell(nets[0], WREATH_EPEER, "told once");
+	assert_int_equal(net_fail_heard(nets[1]), 0);
+	nets[0]->has_told = false;
+	net_fail_tell(nets[0], WREATH_EPEER, "rank 0 knows\033 why");
+	/* What boot says is better. */
+	assert_int_equal(net_fail_heard(nets[1]), 0);
+	nets[1]->heard_ns -= 1000000000u;
+	assert_int_equal(net_fail_heard(nets[1]), WREATH_EPEER);
+	assert_string_equal(wreath_error_text(), "rank 0 knows? why");
+	nets[0]->has_told = false;
+	net_fail_tell(nets[0], WREATH_EPEER, long_text);
+	assert_int_equal(net_fail_heard(nets[1]), WREATH_EPEER);
+	/* It is memory that others write. */
+	failure = (void *)(conns[1]->mailbox + NET_BOX_FAILURE);
+	memset(failure->text, 'y', sizeof(failure->text));
+	failure->error = UINT64_MAX;
+	err = net_fail_heard(nets[1]);
+	assert_int_equal(err, WREATH_ENET);
+	assert_int_equal(strlen(wreath_error_text()),
+			 sizeof(failure->text) - 1);
+	conns[0]->mailbox_map = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +129,8 @@ int main(void)
 						open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(silence_is_noticed, open_pair,
 						close_pair),
+		cmocka_unit_test_setup_teardown(ranks_of_a_host_tell_each_other,
+						open_pair, close_pair),
 	};
 
 	alarm(60);

@@ -54,6 +54,9 @@ static const struct fault faults[] = {
 	 20, 32 << 10, false},
 	{"down_3s", "(ip link set $NETDEV down; sleep 3;"
 	 " ip link set $NETDEV up) &", NULL, NULL, 20, 32 << 10, false},
+	{"uneven", NULL, NULL, NULL, 40, 128 << 10, false},
+	{"uneven_down_3s", "(ip link set $NETDEV down; sleep 3;"
+	 " ip link set $NETDEV up) &", NULL, NULL, 20, 32 << 10, false},
 	{"silent", NETEM "loss 100%", CLEAN, NULL, 1000, 32 << 10, true},
 	{"down", "ip link set $NETDEV down", "ip link set $NETDEV up", NULL,
 	 1000, 32 << 10, true},

@@ -17,20 +17,32 @@ verbose=
 build=${1:-build}
 shift $(($# ? 1 : 0))
 [ $# -gt 0 ] || set -- perf none loss_0.1 loss_1 loss_5 delay reorder duplicate \
-	corrupt silent_3s down_3s silent down
+	corrupt silent_3s down_3s silent down uneven uneven_down_3s
 on_a=${TWO_RANKS_A:-2}
 all=4
 limit=${TWO_SECONDS:-240}
 out=build/vm/two
 mkdir -p "$out"
 
-# start NAME FIRST N CASE...
+# The ranks are shared out once more for the cases that say so: three and one.
+even=
+uneven=
+for case in "$@"; do
+	case $case in
+	uneven*) uneven="$uneven $case" ;;
+	*) even="$even $case" ;;
+	esac
+done
+
+# start NAME RANKS RANKS: its first and number of ranks, for both kinds.
 start() {
-	local name=$1 first=$2 n=$3
-	shift 3
+	local name=$1 work="${TWO_ENV:-} test/vm/t_two.sh $build"
+	local command="status=0"
+
+	[ -z "$even" ] || command="$command; $work $2 $all$even || status=1"
+	[ -z "$uneven" ] || command="$command; $work $3 $all$uneven || status=1"
 	exec timeout -k 5 $((limit + 10)) test/vm/vm.sh -n "$name" "${net[@]}" \
-		-p 1 -m 1024 -t "$limit" \
-		"${TWO_ENV:-} test/vm/t_two.sh $build $first $n $all $*"
+		-p 1 -m 1024 -t "$limit" "$command; exit \$status"
 }
 
 # What a machine without a network cannot tell the other: every rank has
@@ -53,11 +65,16 @@ rm -f build/vm/[ab]/failed.* build/vm/[ab]/heal.*
 for try in 1 2 3; do
 	port=$((20000 + RANDOM % 12000))
 	net=(-l "$port")
-	start a 0 "$on_a" "$@" >"$out/a" 2>&1 &
+	start a "0 $on_a" "0 3" >"$out/a" 2>&1 &
 	a=$!
-	sleep 0.5
+	# Seen, not tried: the machine takes one caller only.
+	for ((i = 0; i < 100; i++)); do
+		sleep 0.1
+		grep -q ":$(printf %04X "$port") .* 0A " /proc/net/tcp && break
+		kill -0 "$a" 2>/dev/null || break
+	done
 	net=(-c "$port")
-	start b "$on_a" $((all - on_a)) "$@" >"$out/b" 2>&1 &
+	start b "$on_a $((all - on_a))" "3 1" >"$out/b" 2>&1 &
 	b=$!
 	sleep 2
 	grep -qi 'address already in use\|connection refused' \
