@@ -2,13 +2,13 @@
 /*
  * Goal: whenever queue pairs break, every message arrives once, in order and
  * whole; what cannot be mended is told, and nobody waits for ever.
- * Method: a pair of nets, see mend_pair.h, whose queue pairs are put into error
+ * Method: a pair of nets, see net_pair.h, whose queue pairs are put into error
  * at any moment.  SEED=n repeats a run.
  */
 #define _GNU_SOURCE
 #include <time.h>
 
-#include "mend_pair.h"
+#include "net_pair.h"
 
 /* ---- messages whose content follows from their number ---- */
 

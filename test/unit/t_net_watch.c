@@ -2,10 +2,10 @@
 /*
  * Goal: what ranks ask and tell each other beside their queue pairs is checked,
  * and a queue pair that has gone silent is noticed.
- * Method: a pair of nets, see mend_pair.h.
+ * Method: a pair of nets, see net_pair.h.
  */
 #define _GNU_SOURCE
-#include "mend_pair.h"
+#include "net_pair.h"
 
 static void what_others_write_is_checked(void **unused)
 {

@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base.h"
 #include "test/loop/model.h"
 
 #define BYTES_MAX (256 << 10)
@@ -100,9 +99,10 @@ static void pause_100ms(void)
 
 static int number(const char *text)
 {
-	int64_t value;
+	char *end;
+	long value = text ? strtol(text, &end, 10) : -1;
 
-	if (!text || !base_parse_int(text, 0, 1000, &value))
+	if (value < 0 || value > 1000 || *end)
 		exit(2);
 	return (int)value;
 }

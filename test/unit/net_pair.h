@@ -4,8 +4,8 @@
  * the soft device, which is taken for another one, with completions; notes go
  * through queues here.
  */
-#ifndef MEND_PAIR_H
-#define MEND_PAIR_H
+#ifndef NET_PAIR_H
+#define NET_PAIR_H
 
 #include <setjmp.h>
 #include <stdarg.h>
