@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests: ends of a connection on the soft device.  Two in one process by
- * pair_open(), or one in each of two processes by pair_fork().  Helpers
- * assert; a failed one ends the test.
+ * For tests: ends of a connection on the soft device, two in one process by
+ * pair_open(), or one in each of two by pair_fork().  Helpers assert.
  */
 #ifndef SOFT_PAIR_H
 #define SOFT_PAIR_H
@@ -10,14 +9,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <setjmp.h>
 #include <cmocka.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -277,8 +275,7 @@ static inline void pair_close(struct pair_end *a, struct pair_end *b)
 
 /*
  * A child process with the other end: it runs @child with its own end and a
- * socket to the parent, and exits; asserting there makes the exit status not
- * 0.  Fork before this process has opened a device.
+ * socket to the parent, and exits.  Fork before a device is open.
  */
 static inline pid_t pair_fork(struct pair_end *end, int *socket,
 			      const struct pair_args *args,
@@ -290,11 +287,11 @@ static inline pid_t pair_fork(struct pair_end *end, int *socket,
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
 	pid = fork();
-	assert_true(pid >= 0);
 	/* An alarm is not inherited. */
 	if (!pid)
 		alarm(60);
-	close(sockets[pid ? 1 : 0]);
+	assert_true(pid >= 0);
+	close(sockets[!pid]);
 	*socket = sockets[pid ? 0 : 1];
 	pair_end_open(end, args);
 	assert_int_equal(write(*socket, &end->card, sizeof(end->card)),

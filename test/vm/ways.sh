@@ -88,6 +88,10 @@ said() {
 	awk -v name="@ $2" '/^@ / { in_it = $0 == name; next } in_it' "$out/$1"
 }
 
+verdict() {
+	[ "${RESULTS:-}" = "" ] || echo "$1" >>"$RESULTS/verdicts"
+}
+
 # judge CASE WHAT NUMBER:WORDS...: what each machine must have written.
 judge() {
 	local name=$1 what=$2 word
@@ -101,9 +105,11 @@ judge() {
 			said $number "$name" | cut -c 1-1200 |
 				sed "s/^/    $number: /"
 		done
+		verdict FAIL
 		failed=1
 		return
 	done
+	verdict PASS
 	echo "PASS ways/$name: $what"
 }
 
