@@ -79,6 +79,11 @@ int net_address(struct net_conn *conn, const struct base_env *env,
 	int index = net_gid_index(port, &conn->gid);
 	char text[64];
 
+	/* Only the fabric knows path and service level, and it was asked.  On
+	 * Ethernet the table of GIDs may have changed since. */
+	if (port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND &&
+	    net_cm_has_way(conn, ah))
+		return 0;
 	net_gid_text(&conn->gid, text);
 	if (index < 0)
 		return base_error(WREATH_ENET,

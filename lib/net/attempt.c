@@ -39,12 +39,17 @@ static void pause_before_retry(struct net_cm_conn *cm)
  * with its receives, and with a number that nobody remembers. */
 static int renew_qp(struct net_conn *conn)
 {
+	int err;
+
 	if (!conn->cm->is_used)
 		return 0;
 	verbs_qp_free(conn->port->device, conn->qp);
 	conn->qp = NULL;
 	conn->cm->is_used = false;
-	return net_qp_new(conn);
+	err = net_qp_new(conn);
+	if (!err)
+		conn->local.qpn = conn->qp->qp_num;
+	return err;
 }
 
 /* This try has failed; the next one is due after a pause. */
@@ -175,9 +180,10 @@ static void adjust(struct net_conn *conn, struct ibv_qp_attr *attr, int mask)
 		attr->path_mtu = (enum ibv_mtu)mtu;
 	if (env->is_set[BASE_ENV_SL])
 		attr->ah_attr.sl = (uint8_t)env->value[BASE_ENV_SL];
-	/* For messages: whom the fabric names. */
-	if (mask & IBV_QP_AV)
+	if (mask & IBV_QP_AV) {
+		conn->cm->ah = attr->ah_attr;
 		conn->other.lid = attr->ah_attr.dlid;
+	}
 }
 
 static int make_ready(struct net_conn *conn)

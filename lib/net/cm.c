@@ -126,6 +126,14 @@ int net_cm_can_meet(const struct net_conn *conn)
 			  "removed?", conn->port->text);
 }
 
+bool net_cm_has_way(const struct net_conn *conn, struct ibv_ah_attr *ah)
+{
+	if (!conn->cm || conn->cm->state != NET_CM_DONE)
+		return false;
+	*ah = conn->cm->ah;
+	return true;
+}
+
 void net_cm_conn_free(struct net_conn *conn)
 {
 	if (!conn->cm)

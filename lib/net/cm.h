@@ -86,6 +86,7 @@ struct net_cm_conn {
 	uint64_t retry_ns;
 	unsigned int n_tries;
 	bool is_used;	  /* the queue pair has left INIT */
+	struct ibv_ah_attr ah; /* the way that the kernel has found */
 	char cause[256];  /* why the last try failed */
 };
 

@@ -233,6 +233,8 @@ void net_cm_close(struct net_port *port);
 int net_cm_conn_new(struct net_conn *conn, struct net_record *record);
 /* 0 unless this end shall be asked and cannot listen. */
 int net_cm_can_meet(const struct net_conn *conn);
+/* The way that the kernel has found for @conn, once it is connected. */
+bool net_cm_has_way(const struct net_conn *conn, struct ibv_ah_attr *ah);
 void net_cm_conn_free(struct net_conn *conn);
 
 /* ---- events.c ---- */
