@@ -63,6 +63,7 @@ lib_src := $(sort $(wildcard lib/*/*.c))
 lib_obj := $(lib_src:%.c=$B/%.o)
 bench_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard bench/*.c)))
 unit_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/unit/t_*.c)))
+vm_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/vm/*.c)))
 loop_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/loop/t_*.c)))
 # What test programs of one folder share: its other .c files.
 unit_help := $(patsubst %.c,$B/%.o,$(filter-out test/unit/t_%,\
@@ -83,7 +84,7 @@ examples: $(example_bin)
 gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
 dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
 # Everything that the tests run.
-bins: all unit loop examples dropin
+bins: all unit loop examples dropin $(vm_bin)
 
 # Written only when it differs, so that other flags mean other objects.
 flags := $(CC) $(cppflags) $(filter-out -Werror,$(cflags)) $(ldflags)
@@ -138,6 +139,10 @@ $B/test/unit/%: $B/test/unit/%.o $(unit_help) $B/lib.a
 
 $B/test/loop/%: $B/test/loop/%.o $(loop_help) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
+
+# Programs that run in virtual machines only.
+$B/test/vm/%: $B/test/vm/%.o $B/test/loop/model.o $B/lib.a
+	$(Q)$(CC) $(ldflags) $^ $(ldlibs) -o $@
 
 # libibverbs over the soft device, for programs that judge it.
 $(dropin_obj): visible := -fvisibility=default
@@ -251,5 +256,5 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
-	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
+	$(vm_bin:=.d) $(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
 	$(dropin_obj:.o=.d)

@@ -95,6 +95,13 @@ struct boot_args {
 	 */
 	void (*on_failure)(void *arg);
 	void *on_failure_arg;
+	/*
+	 * Called by boot_all_gather() and boot_recv() every now and then while
+	 * they wait, by their thread, for what must go on meanwhile; they
+	 * return its error at once.  It may not wait itself.  May be NULL.
+	 */
+	int (*while_waiting)(void *arg);
+	void *while_waiting_arg;
 };
 
 /*
@@ -151,6 +158,34 @@ int boot_send(struct boot *boot, int peer, const void *record, size_t bytes);
  * happened.
  */
 int boot_recv(struct boot *boot, int peer, void *record, size_t bytes);
+
+/*
+ * A note to another rank, of at most BOOT_RECORD_MAX bytes; apart from
+ * messages, and few: nobody counts them.  Does not block.  Those of one pair
+ * arrive in order.  Errors: WREATH_EPEER (it has left), WREATH_ENOMEM, or the
+ * failure that happened.
+ */
+int boot_note_send(struct boot *boot, int peer, const void *note, size_t bytes);
+
+/*
+ * Ask another rank; its boot's thread answers by a note, whatever the rank
+ * itself is doing: @answer puts it into @reply, of BOOT_ANSWER_MAX bytes, and
+ * returns its length, or 0 for no answer.  It may not block or call boot, and
+ * the ask comes from the network.  After boot_answer_by(boot, NULL, NULL) it
+ * runs no more.
+ */
+#define BOOT_ANSWER_MAX 256
+typedef size_t boot_answer_fn(void *arg, const void *ask, size_t bytes,
+			      void *reply);
+void boot_answer_by(struct boot *boot, boot_answer_fn *answer, void *arg);
+int boot_ask(struct boot *boot, int peer, const void *ask, size_t bytes);
+
+/*
+ * The next note from anybody, cut to @size; false where there is none.  One
+ * atomic load then.
+ */
+bool boot_note_take(struct boot *boot, int *peer, void *note, size_t size,
+		    size_t *bytes);
 
 /* A rank's own words for itself in messages; valid until boot_close(). */
 struct boot_rank {

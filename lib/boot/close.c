@@ -33,6 +33,7 @@ void boot_free(struct boot *boot)
 	}
 	boot_gather_release(boot);
 	boot_message_release(boot);
+	boot_notes_release(boot);
 	boot_frame_put(boot->failure_frame);
 	base_free(boot->ranks);
 	base_free(boot->left);

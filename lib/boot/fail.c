@@ -7,6 +7,9 @@
 #include "sock.h"
 #include "tree.h"
 
+/* How often boot->while_waiting is called. */
+#define WAITING_MS 10
+
 void boot_lock(struct boot *boot)
 {
 	pthread_mutex_lock(&boot->lock);
@@ -44,6 +47,21 @@ bool boot_sleep(struct boot *boot, uint64_t deadline_ns)
 
 	return pthread_cond_timedwait(&boot->changed, &boot->lock, &until) !=
 	       ETIMEDOUT;
+}
+
+bool boot_wait(struct boot *boot, uint64_t deadline_ns, int *err)
+{
+	uint64_t soon_ns = base_now_ns() + WAITING_MS * UINT64_C(1000000);
+
+	*err = 0;
+	if (!boot->while_waiting)
+		return boot_sleep(boot, deadline_ns);
+	if (boot_sleep(boot, soon_ns < deadline_ns ? soon_ns : deadline_ns))
+		return true;
+	boot_unlock(boot);
+	*err = boot->while_waiting(boot->while_waiting_arg);
+	boot_lock(boot);
+	return !*err && base_now_ns() < deadline_ns;
 }
 
 void boot_name(const struct boot *boot, int rank, char text[128])

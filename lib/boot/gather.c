@@ -227,6 +227,7 @@ static int wait_down(struct boot *boot, uint64_t sequence)
 {
 	struct boot_gather *gather = &boot->gather;
 	uint64_t start_ns = base_now_ns();
+	int err = 0;
 
 	/* A result that has come counts more than a failure after it. */
 	while (gather->sequence == sequence) {
@@ -253,7 +254,9 @@ static int wait_down(struct boot *boot, uint64_t sequence)
 			boot_links_flush(boot);
 			continue;
 		}
-		boot_sleep(boot, start_ns + patience_ns(boot));
+		boot_wait(boot, start_ns + patience_ns(boot), &err);
+		if (err)
+			return err;
 	}
 	return 0;
 }

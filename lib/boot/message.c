@@ -34,7 +34,7 @@ bool boot_message_begins(struct boot *boot, struct boot_link *link)
 
 	if (!is_route(boot, link) || head->bytes > BOOT_RECORD_MAX)
 		return false;
-	if ((int)head->target == boot->rank &&
+	if (head->type == BOOT_MESSAGE && (int)head->target == boot->rank &&
 	    boot->inboxes[head->source].n_waiting >= BOOT_WINDOW)
 		return false;
 	link->frame = boot_frame_new(head);
@@ -56,7 +56,13 @@ void boot_message_ends(struct boot *boot, struct boot_link *link)
 	link->frame = NULL;
 	if (!frame)
 		return;
-	if ((int)frame->head.target == boot->rank)
+	if ((int)frame->head.target == boot->rank &&
+	    frame->head.type == BOOT_NOTE)
+		boot_note_arrives(boot, frame);
+	else if ((int)frame->head.target == boot->rank &&
+		 frame->head.type == BOOT_ASK)
+		boot_ask_arrives(boot, frame);
+	else if ((int)frame->head.target == boot->rank)
 		deliver(boot, frame);
 	else
 		boot_link_queue(
@@ -116,8 +122,7 @@ static int check_peer(const struct boot *boot, int peer, size_t bytes)
 	return 0;
 }
 
-/* Why nothing can go to @peer, or 0. */
-static int check_way(struct boot *boot, int peer)
+int boot_check_way(struct boot *boot, int peer)
 {
 	const struct boot_link *link;
 	char name[128];
@@ -179,7 +184,7 @@ int boot_send(struct boot *boot, int peer, const void *record, size_t bytes)
 	if (err)
 		return err;
 	boot_lock(boot);
-	err = check_way(boot, peer);
+	err = boot_check_way(boot, peer);
 	if (!err)
 		err = send_locked(boot, peer, record, bytes);
 	boot_unlock(boot);
@@ -246,11 +251,14 @@ int boot_recv(struct boot *boot, int peer, void *record, size_t bytes)
 		return err;
 	boot_lock(boot);
 	while (!boot->inboxes[peer].head) {
-		err = check_way(boot, peer);
+		err = boot_check_way(boot, peer);
 		if (err)
 			break;
-		if (boot_sleep(boot, deadline_ns) || boot->inboxes[peer].head)
+		if (boot_wait(boot, deadline_ns, &err) ||
+		    boot->inboxes[peer].head)
 			continue;
+		if (err)
+			break;
 		boot_name(boot, peer, name);
 		boot_text_ms(boot->timeout_ms, within);
 		err = base_error(WREATH_ETIMEOUT,

@@ -180,6 +180,8 @@ static void arm(struct boot *boot, const struct boot_args *args)
 	boot->on_failure_arg = args->on_failure_arg;
 	/* A rank may have died since. */
 	boot->callback_is_due = args->on_failure && boot->has_failed;
+	boot->while_waiting = args->while_waiting;
+	boot->while_waiting_arg = args->while_waiting_arg;
 	if (boot->callback_is_due)
 		boot_sock_event_set(boot->wake);
 	boot_unlock(boot);

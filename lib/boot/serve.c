@@ -31,6 +31,8 @@ bool boot_frame_begins(struct boot *boot, struct boot_link *link)
 	case BOOT_DOWN:
 		return boot_gather_down_begins(boot, link);
 	case BOOT_MESSAGE:
+	case BOOT_NOTE:
+	case BOOT_ASK:
 		return boot_message_begins(boot, link);
 	case BOOT_CREDIT:
 		return boot_credit_arrives(boot, link);
@@ -53,7 +55,8 @@ void boot_frame_ends(struct boot *boot, struct boot_link *link)
 		boot_gather_up_ends(boot, link);
 	else if (link->head.type == BOOT_DOWN)
 		boot_gather_down_ends(boot, link);
-	else if (link->head.type == BOOT_MESSAGE)
+	else if (link->head.type == BOOT_MESSAGE ||
+		 link->head.type == BOOT_NOTE || link->head.type == BOOT_ASK)
 		boot_message_ends(boot, link);
 	else if (link->head.type == BOOT_FAIL)
 		boot_failure_ends(boot, link);

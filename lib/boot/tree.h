@@ -75,6 +75,13 @@ struct boot_inbox {
 	int n_unseen; /* of ours to this peer, not known to be taken */
 };
 
+/* In the order of coming, from all ranks. */
+struct boot_notes {
+	struct boot_frame *head, **end;
+	int n_waiting;
+	_Atomic bool any;
+};
+
 struct boot_gather {
 	uint64_t sequence; /* of the one that is going on, or comes next */
 	bool begun;        /* its @record_bytes and @up are there */
@@ -114,6 +121,7 @@ struct boot {
 
 	struct boot_gather gather;
 	struct boot_inbox *inboxes;
+	struct boot_notes notes;
 	_Atomic uint8_t *left; /* by rank; pairs with boot_has_left() */
 
 	/* @failure is written once, before @has_failed is released. */
@@ -122,6 +130,10 @@ struct boot {
 	struct boot_frame *failure_frame;
 	void (*on_failure)(void *arg);
 	void *on_failure_arg;
+	boot_answer_fn *answer;
+	void *answer_arg;
+	int (*while_waiting)(void *arg);
+	void *while_waiting_arg;
 	bool callback_is_due;
 	bool callback_runs;
 
@@ -200,6 +212,14 @@ bool boot_message_begins(struct boot *boot, struct boot_link *link);
 void boot_message_ends(struct boot *boot, struct boot_link *link);
 bool boot_credit_arrives(struct boot *boot, struct boot_link *link);
 void boot_message_release(struct boot *boot);
+/* Why nothing can go to @peer, or 0. */
+int boot_check_way(struct boot *boot, int peer);
+
+/* A note for this rank, complete. */
+void boot_note_arrives(struct boot *boot, struct boot_frame *frame);
+/* An ask for this rank, complete; boot's thread only. */
+void boot_ask_arrives(struct boot *boot, struct boot_frame *frame);
+void boot_notes_release(struct boot *boot);
 
 bool boot_failure_begins(struct boot *boot, struct boot_link *link);
 void boot_failure_ends(struct boot *boot, struct boot_link *link);
@@ -233,6 +253,12 @@ void boot_unlock(struct boot *boot);
  * passed.
  */
 bool boot_sleep(struct boot *boot, uint64_t deadline_ns);
+
+/*
+ * The same for a call of the user, with boot->while_waiting called meanwhile,
+ * without the lock; *err is what that returned.
+ */
+bool boot_wait(struct boot *boot, uint64_t deadline_ns, int *err);
 
 /* "rank 3 (host a, pid 17)"; before the names are known, "rank 3". */
 void boot_name(const struct boot *boot, int rank, char text[128]);

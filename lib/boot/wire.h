@@ -31,6 +31,8 @@ enum boot_frame_type {
 	BOOT_CREDIT,  /* source has taken value messages of target */
 	BOOT_FAIL,    /* error in value, culprit in source, text as payload */
 	BOOT_LEAVE,   /* source has closed */
+	BOOT_NOTE,    /* source, target: as BOOT_MESSAGE, without credit */
+	BOOT_ASK,     /* the same, and target's thread answers by a note */
 };
 
 struct boot_head {

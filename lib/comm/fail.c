@@ -57,7 +57,7 @@ void comm_own_words(const struct wreath_comm *comm, char text[2048])
 		snprintf(text, 2048, "%s: %s", name, words);
 }
 
-int comm_fail(struct wreath_comm *comm, int error)
+static int fail(struct wreath_comm *comm, int error)
 {
 	uint64_t end_ns = base_now_ns() + COMM_CAUSE_MS * 1000000ull;
 	char text[2048];
@@ -76,6 +76,16 @@ int comm_fail(struct wreath_comm *comm, int error)
 		return heard;
 	boot_fail(comm->boot, error, -1, text);
 	return keep_error(comm, error, text);
+}
+
+int comm_fail(struct wreath_comm *comm, int error)
+{
+	int err = fail(comm, error);
+
+	/* Whoever it was told by: others may wait for this rank only. */
+	if (comm->net)
+		net_fail_tell(comm->net, err, base_error_text());
+	return err;
 }
 
 int comm_guard_stopped(void *arg)

@@ -131,6 +131,8 @@ static void comm_free(struct wreath_comm *comm)
 {
 	comm->magic = 0;
 	comm_plans_free(comm);
+	if (comm->boot)
+		boot_answer_by(comm->boot, NULL, NULL);
 	net_close(comm->net);
 	boot_close(comm->boot);
 	pthread_mutex_destroy(&comm->error_lock);
@@ -147,6 +149,8 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 		.n_ranks = comm->n_ranks,
 		.join_timeout_ms = comm->env.value[BASE_ENV_JOIN_TIMEOUT],
 		.timeout_ms = comm->env.value[BASE_ENV_TIMEOUT],
+		.while_waiting = comm_while_waiting,
+		.while_waiting_arg = comm,
 	};
 	char text[2048];
 	int err = boot_open(&args, &comm->boot);

@@ -103,6 +103,13 @@ static inline int comm_error(struct wreath_comm *comm)
 int comm_guard_stopped(void *arg);
 int comm_guard_left(void *arg, int peer);
 
+/* notes.c */
+struct net_notes comm_notes(struct wreath_comm *comm);
+/* For boot: peers may need this rank, @arg, to mend a connection. */
+int comm_while_waiting(void *arg);
+/* For boot: what this rank, its net in @arg, is doing. */
+size_t comm_answer(void *arg, const void *ask, size_t bytes, void *reply);
+
 /* ports.c: find the ports of this rank, and those that each peer is reached
  * by.  Collective. */
 int comm_ports_open(struct wreath_comm *comm);

@@ -6,6 +6,7 @@
 
 static int open_net(struct wreath_comm *comm)
 {
+	const struct net_notes notes = comm_notes(comm);
 	struct net_args args = {
 		.env = &comm->env,
 		.all_local = comm->all_local,
@@ -14,6 +15,7 @@ static int open_net(struct wreath_comm *comm)
 		.rank = comm->rank,
 		.n_ranks = comm->n_ranks,
 		.names = comm->names,
+		.notes = &notes,
 	};
 	int err = soft_table(&args.soft);
 
@@ -25,7 +27,10 @@ static int open_net(struct wreath_comm *comm)
 		if (err && err != WREATH_EUNSUP)
 			return err;
 	}
-	return net_open(&args, &comm->net);
+	err = net_open(&args, &comm->net);
+	if (!err)
+		boot_answer_by(comm->boot, comm_answer, comm->net);
+	return err;
 }
 
 _Static_assert(NET_OFFER_MAX <= BOOT_RECORD_MAX, "an offer is one record");

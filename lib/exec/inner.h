@@ -42,6 +42,8 @@ struct exec_plan {
 	struct exec_guard guard;
 	uint32_t n_spins; /* of guard's range, as learnt */
 	uint64_t switched_ns; /* a yield that took longer ran somebody else */
+	uint64_t stuck_since_ns; /* of the operation: without progress; or 0 */
+	bool is_told; /* others have said why it fails */
 	struct exec_lane *lanes;
 	uint32_t n_lanes;
 	struct exec_step *steps;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
 #include "exec/inner.h"
 
 /* A short mixing of the signature; equal signatures, equal numbers. */
@@ -216,7 +218,7 @@ static int run_slots(struct exec_plan *plan)
 	return err ? err : run_lanes(plan, exec_step_slots);
 }
 
-int exec_run(struct exec_plan *plan, const struct exec_args *args)
+static int run(struct exec_plan *plan, const struct exec_args *args)
 {
 	size_t longest;
 
@@ -235,4 +237,31 @@ int exec_run(struct exec_plan *plan, const struct exec_args *args)
 	if (plan->n_passes == 1 && longest <= EXEC_LINES_BYTES)
 		return run_lanes(plan, exec_step_lines);
 	return run_slots(plan);
+}
+
+/* What broke the net says nothing of the operation: this rank's own words. */
+static int in_operation(const struct exec_plan *plan, int err)
+{
+	uint64_t since_ns = plan->stuck_since_ns;
+	char text[2048], what[128];
+
+	snprintf(text, sizeof(text), "%s", base_error_text());
+	exec_sign_text(&plan->args->sign, what, sizeof(what));
+	return base_error(err, "%s (operation %llu, %s, had waited %.1f s)",
+			  text, (unsigned long long)plan->args->sign.seq, what,
+			  since_ns ? (double)(base_now_ns() - since_ns) / 1e9
+				   : 0.0);
+}
+
+int exec_run(struct exec_plan *plan, const struct exec_args *args)
+{
+	int err;
+
+	plan->stuck_since_ns = 0;
+	plan->is_told = false;
+	err = run(plan, args);
+	if (base_unlikely(err) && !plan->is_told &&
+	    (err == WREATH_ENET || err == WREATH_EDEVICE))
+		return in_operation(plan, err);
+	return err;
 }

@@ -172,11 +172,19 @@ static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
 
 	wait->look_ns = now;
 	if (!err)
+		err = net_fail_heard(plan->net);
+	plan->stuck_since_ns = wait->start_ns;
+	plan->is_told = err != 0;
+	if (!err)
 		err = net_poll(plan->net);
+	if (!err)
+		err = net_watch(plan->net);
 	if (err)
 		return err;
-	if (waited > (uint64_t)plan->guard.timeout_ms * MS)
-		return timed_out(plan, waited);
+	if (waited > (uint64_t)plan->guard.timeout_ms * MS) {
+		err = net_overdue(plan->net);
+		return err ? err : timed_out(plan, waited);
+	}
 	if (now - wait->ask_ns > EXEC_ASK_NS) {
 		wait->ask_ns = now;
 		net_events(plan->net);

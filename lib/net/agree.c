@@ -163,6 +163,20 @@ int net_agree_conn(struct net_conn *conn)
 	return err;
 }
 
+void net_agree_far_port(const struct net_conn *conn, char out[40])
+{
+	const struct net *net = conn->net;
+	const struct net_pair *pair;
+	struct ways ways;
+
+	out[0] = 0;
+	if (!net->offers || find_ways(net, conn->peer, &ways) ||
+	    net->attempts[conn->peer] >= ways.n)
+		return;
+	pair = &ways.pairs[net->attempts[conn->peer]];
+	snprintf(out, 40, " of %.32s", end_of(&ways, pair, !ways.side)->name);
+}
+
 /* "rxe0:1 10.77.0.1 to rxe0:1 10.77.0.2", this rank's end first. */
 static void pair_text(const struct ways *ways, int i, char out[256])
 {

@@ -19,6 +19,8 @@ int net_open(const struct net_args *args, struct net **out)
 	net->n_ranks = args->n_ranks;
 	net->names = args->names;
 	net->env = env;
+	if (args->notes)
+		net->notes = *args->notes;
 	net->board_fd = -1;
 	net->n_channels = (int)env->value[BASE_ENV_CHANNELS];
 	net->n_slots = (int)env->value[BASE_ENV_SLOTS];
@@ -171,6 +173,7 @@ static void conn_free(struct net_conn *conn)
 	verbs_mr_free(device, conn->mailbox_mr);
 	mem_shared_free(conn->stage, conn->stage_bytes, conn->stage_fd);
 	mem_shared_free(conn->mailbox, conn->mailbox_bytes, conn->mailbox_fd);
+	base_free(conn->mend);
 	base_free(conn);
 }
 

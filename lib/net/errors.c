@@ -67,18 +67,19 @@ static const struct cause *cause_of(enum ibv_wc_status status)
 	return &causes[i];
 }
 
-static void end_text(const struct net_conn *conn, char gids[160])
+static void end_text(const struct net_conn *conn, char out[256])
 {
-	char mine[64], theirs[64];
+	char mine[64], theirs[64], port[40] = "";
 
+	net_agree_far_port(conn, port);
 	if (conn->port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND) {
-		snprintf(gids, 160, "LID %u to LID %u", conn->local.lid,
-			 conn->other.lid);
+		snprintf(out, 256, "LID %u to LID %u%s", conn->local.lid,
+			 conn->other.lid, port);
 		return;
 	}
 	net_gid_text(&conn->gid, mine);
 	net_gid_text(&conn->other_gid, theirs);
-	snprintf(gids, 160, "GID %s to GID %s", mine, theirs);
+	snprintf(out, 256, "GID %s to GID %s%s", mine, theirs, port);
 }
 
 /*
@@ -94,30 +95,69 @@ static void event_text(struct net *net, struct net_port *port, char out[96])
 			 verbs_event_name(port->reported));
 }
 
+/* What is known of the port beyond the request that failed. */
+static void port_text(struct net_port *port, char *out, size_t size)
+{
+	struct verbs_counters now;
+	struct ibv_port_attr attr;
+	char counted[400];
+	size_t at = 0;
+
+	out[0] = 0;
+	/* Of a port made by hand, in a test, there is nothing to be known. */
+	if (!port->counters)
+		return;
+	if (!verbs_port(port->device, port->number, &attr) &&
+	    attr.state != IBV_PORT_ACTIVE)
+		at = (size_t)snprintf(out, size,
+				      "; the port is down: is the cable in, "
+				      "the interface up (`ip link`)?");
+	verbs_counters(port->device->name, port->number, &now);
+	verbs_counters_text(port->counters, &now, counted, sizeof(counted));
+	if (*counted)
+		snprintf(out + at, size - at, "; since the communicator began "
+			 "it has counted %s", counted);
+}
+
+static void work_text(const struct net_conn *conn, char out[160])
+{
+	double mb = (double)conn->bytes_sent / 1e6;
+	size_t at = 0;
+
+	if (!conn->n_done && !conn->bytes_sent)
+		at = (size_t)snprintf(out, 160, "it never worked");
+	else if (mb >= 0.1)
+		at = (size_t)snprintf(out, 160, "it had worked for %u messages "
+				      "and %.1f MB", conn->n_posted, mb);
+	else
+		at = (size_t)snprintf(out, 160, "it had worked for %u messages "
+				      "and %llu bytes", conn->n_posted,
+				      (unsigned long long)conn->bytes_sent);
+	if (conn->is_mending)
+		snprintf(out + at, 160 - at,
+			 ", and no other could be made within %.1f s",
+			 (double)(base_now_ns() - conn->mend->since_ns) / 1e9);
+}
+
 int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc)
 {
 	struct net *net = conn->net;
 	const struct cause *cause = cause_of(wc->status);
-	char ends[160], worked[96], reported[96];
+	char ends[256], worked[160], reported[96], port[600];
 	bool is_fatal;
 
 	end_text(conn, ends);
 	net_gid_check(conn);
 	event_text(net, conn->port, reported);
+	port_text(conn->port, port, sizeof(port));
+	work_text(conn, worked);
 	is_fatal = wc->status == IBV_WC_FATAL_ERR || conn->port->is_gone;
-	if (conn->n_done || conn->bytes_sent)
-		snprintf(worked, sizeof(worked),
-			 "it had worked for %llu messages and %llu bytes",
-			 (unsigned long long)conn->n_posted,
-			 (unsigned long long)conn->bytes_sent);
-	else
-		snprintf(worked, sizeof(worked), "it never worked");
 	return base_error(
 		is_fatal ? WREATH_EDEVICE : WREATH_ENET,
 		"%s to %s over %s, %s, QP 0x%x to QP 0x%x: %s (%s, vendor "
-		"error 0x%x)%s; %s; %s",
+		"error 0x%x)%s; %s%s; %s",
 		net->names[net->rank], net->names[conn->peer],
 		conn->port->text, ends, wc->qp_num, conn->other.qpn,
 		cause->what, verbs_wc_name(wc->status), wc->vendor_err,
-		reported, worked, cause->check);
+		reported, worked, port, cause->check);
 }

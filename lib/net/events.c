@@ -74,6 +74,8 @@ static struct net_port *port_meant(struct net *net, struct net_port *port,
 static void take(struct net *net, struct net_port *port,
 		 enum ibv_event_type type)
 {
+	port->n_flaps += type == IBV_EVENT_PORT_ERR ||
+			 type == IBV_EVENT_PORT_ACTIVE;
 	switch (type) {
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_QP_FATAL:

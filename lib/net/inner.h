@@ -28,7 +28,8 @@
 /* Layout of a mailbox; what the peer may write, in lines of 64 bytes. */
 #define NET_BOX_WAKE 0
 #define NET_BOX_SCRATCH 64 /* where READs land: ours, not the peer's */
-#define NET_BOX_PLACES 128
+#define NET_BOX_FAILURE 128 /* struct net_failure */
+#define NET_BOX_PLACES (NET_BOX_FAILURE + 1536)
 #define NET_BOX_LANES (NET_BOX_PLACES + NET_PLACES * BASE_LINE)
 #define NET_BOX_WORDS 0	  /* of a lane: arrival words */
 #define NET_BOX_CREDIT 64 /* of a lane: messages that the peer consumed */
@@ -76,6 +77,52 @@ static inline uint64_t net_wr_id(const struct net_conn *conn, uint64_t kind)
 
 	return kind | at << 32;
 }
+
+/* A message as it was sent, by its number; its payload is in the stage. */
+struct net_sent {
+	uint64_t address;
+	uint32_t rkey, bytes, signature;
+	bool is_lines;
+};
+
+#define NET_NOTE_MAGIC 0x77720101u
+enum net_note_kind {
+	NET_NOTE_OFFER = 1, /* here is another queue pair */
+	NET_NOTE_READY,	    /* and it can receive */
+	NET_NOTE_ASK,	    /* what are you doing? */
+	NET_NOTE_SIGN,	    /* this, or what comes nearest */
+};
+
+/* What two ends of a connection tell each other when it is broken, or slow. */
+struct net_note {
+	uint32_t magic, kind, channel, epoch, qpn, psn;
+	uint32_t arrived[NET_LANES]; /* messages that need not come again */
+	uint32_t pad;
+	struct net_sign sign; /* asks: only its seq */
+};
+_Static_assert(sizeof(struct net_note) == 72, "a note is 72 bytes");
+
+enum net_mend_state {
+	NET_SOUND,
+	NET_DRAINING,  /* what had arrived is being counted */
+	NET_OFFERED,   /* the peer knows of the next queue pair */
+	NET_CONNECTED, /* that is ready to receive */
+};
+
+struct net_mend {
+	enum net_mend_state state;
+	uint32_t epoch; /* how many times it broke */
+	bool has_offer, peer_is_ready;
+	struct net_note offer; /* of the peer */
+	struct ibv_wc cause;
+	uint64_t since_ns, until_ns, next_ns;
+	struct net_sent sent[NET_LANES][NET_LINE_SLOTS];
+	struct net_grant grants[NET_PLACES];
+	struct net_sign answer; /* the last; seq 0: none */
+	uint64_t probe_until_ns; /* 0: none is under way */
+	uint32_t probe; /* its number among the requests */
+	uint32_t n_flaps; /* of the port, when it was last put to the test */
+};
 
 /* ---- ports.c ---- */
 
@@ -152,6 +199,9 @@ const char *net_pairs_why_none(const struct net_offer ends[2], bool is_local);
 /* The pair that is to be tried now for @conn; fills in its port and GIDs. */
 int net_agree_conn(struct net_conn *conn);
 
+/* " of rxe0:1", the port at the peer's end; "" where it is not known. */
+void net_agree_far_port(const struct net_conn *conn, char out[40]);
+
 /* Count the pair of @peer as tried; WREATH_ENET when it was the last. */
 int net_agree_next(struct net *net, int peer, const struct net_verdict *mine,
 		   const struct net_verdict *theirs);
@@ -209,7 +259,33 @@ static inline void net_unmap(struct net_conn *conn, const void *mapped)
 		conn->port->device->verbs->unmap(conn->qp, mapped);
 }
 
+int net_qp_new(struct net_conn *conn);
+
+/* ready.c: move the queue pair on to where it sends, by conn->other. */
+int net_qp_ready(struct net_conn *conn);
+
+/* The retry time of the exponent @t, once. */
+static inline uint64_t net_timeout_ns(uint8_t t)
+{
+	return UINT64_C(4096) << t;
+}
+
+/* mend.c */
+/* Keep what is needed to mend @conn; before its first message. */
+int net_mend_prepare(struct net_conn *conn);
+/* A completion of @conn failed: begin to mend it, or fail. */
+int net_mend_broken(struct net_conn *conn, const struct ibv_wc *wc);
+/* Go on wherever it is possible. */
+int net_mend(struct net *net);
+
 /* ---- mr.c ---- */
+
+/* Why a peer on this host has failed: written by it, into our mailbox. */
+struct net_failure {
+	char text[1528];
+	_Atomic uint64_t error; /* enum wreath_error, negated; last, once */
+};
+_Static_assert(sizeof(struct net_failure) == 1536, "fits its place");
 
 /* A user's region, registered with a port. */
 struct net_mr {
@@ -230,6 +306,20 @@ int net_post(struct net_conn *conn, struct ibv_send_wr *wr);
 int net_recv_post(struct net_conn *conn);
 /* Ask the peer to end our sleep with its next message. */
 int net_wake_ask(struct net_conn *conn);
+/* For a connection that was mended: the same once more. */
+int net_send_again(struct net_lane *lane, uint32_t number);
+int net_credit_again(struct net_lane *lane);
+/* Lane 0's, with a completion for it. */
+int net_credit_signalled(struct net_conn *conn);
+
+/* place.c */
+int net_places_grant_again(struct net_conn *conn);
+
+/* watch.c */
+/* Send what does no harm, and see within @patience_ns whether it arrives. */
+int net_probe(struct net_conn *conn, uint64_t patience_ns);
+/* How long a queue pair tries at most, and a second. */
+uint64_t net_patience_ns(const struct net *net);
 
 /* errors.c */
 int net_completion_error(struct net_conn *conn, const struct ibv_wc *wc);

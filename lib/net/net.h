@@ -27,6 +27,7 @@
 #include "base/base.h"
 #include "mem/mem.h"
 #include "net/connect.h"
+#include "net/notes.h"
 #include "net/port.h"
 
 #define NET_LANES 3	  /* lanes of a connection */
@@ -86,6 +87,7 @@ struct net_conn {
 	uint32_t rkey; /* of the peer's mailbox */
 	uint32_t lkey_stage;
 	bool ready;
+	bool is_mending; /* what is sent now is sent when mended */
 	bool is_reading; /* a READ of net_sign_read() is under way */
 	uint32_t n_posted, n_done; /* send requests, and those reclaimed */
 	uint32_t max_inline;
@@ -99,6 +101,8 @@ struct net_conn {
 	const char *input_map;
 	struct net_lane lanes[NET_LANES];
 	/* Cold. */
+	struct net_mend *mend; /* NULL: cannot be mended */
+	uint32_t n_recvs;      /* posted */
 	char *mailbox, *stage, *mailbox_map; /* _map: the peer's */
 	int mailbox_fd, stage_fd;
 	size_t mailbox_bytes, stage_bytes;
@@ -120,6 +124,7 @@ struct net_args {
 	int rank, n_ranks;
 	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
 	char (*names)[128];
+	const struct net_notes *notes; /* NULL: nothing broken is mended */
 };
 
 struct net {
@@ -134,6 +139,11 @@ struct net {
 	int n_active;
 	char (*names)[128];
 	const struct base_env *env;
+	struct net_notes notes;
+	int n_mending;
+	bool has_told;	   /* net_fail_tell() */
+	uint64_t heard_ns; /* when net_fail_heard() first had news */
+	uint64_t watch_ns; /* when net_watch() looked last */
 	/* Signatures of our last operations, for peers to READ. */
 	struct net_entry *board; /* [NET_SIGNS] */
 	int board_fd;
@@ -153,20 +163,6 @@ struct net {
 	char text[256];
 };
 
-/* What an operation is; both ends of a link compare. */
-struct net_sign {
-	uint64_t seq;
-	uint64_t count;
-	uint32_t collective;
-	uint32_t type;
-	uint32_t op;
-	uint32_t algo;
-};
-
-/*
- * Find the ports that may be used.  Where none is active, waits for one to
- * come up: up to a twelfth of WREATH_JOIN_TIMEOUT.
- */
 int net_open(const struct net_args *args, struct net **out);
 void net_close(struct net *net);
 
@@ -214,8 +210,8 @@ const char *net_text(const struct net *net);
 void net_events(struct net *net);
 
 /*
- * Reclaim sends, count arrivals, and find failures.  0 or the error that
- * broke the net, with its text set.
+ * Reclaim sends, count arrivals, mend what is broken, and find failures.  0 or
+ * the error that broke the net, with its text set.
  */
 int net_poll(struct net *net);
 

@@ -53,8 +53,14 @@ static int on_completion(struct net *net, const struct ibv_wc *wc)
 				  "a completion for a request that was never "
 				  "made (wr_id 0x%llx): the device is broken",
 				  (unsigned long long)wc->wr_id);
+	/* Of a queue pair that has been replaced. */
+	if (conn->mend && wc->qp_num != conn->qp->qp_num)
+		return 0;
+	if (wc->wr_id & NET_WR_RECV)
+		conn->n_recvs--;
 	if (wc->status != IBV_WC_SUCCESS)
-		return net_completion_error(conn, wc);
+		return conn->mend ? net_mend_broken(conn, wc)
+				  : net_completion_error(conn, wc);
 	if (!(wc->wr_id & NET_WR_RECV)) {
 		conn->n_done = (uint32_t)wc->wr_id;
 		if (wc->wr_id & NET_WR_READ)
@@ -62,7 +68,9 @@ static int on_completion(struct net *net, const struct ibv_wc *wc)
 		return 0;
 	}
 	err = on_immediate(conn, ntohl(wc->imm_data));
-	return err ? err : net_recv_post(conn);
+	if (err || (conn->is_mending && conn->mend->state == NET_DRAINING))
+		return err;
+	return net_recv_post(conn);
 }
 
 static int poll_port(struct net *net, struct net_port *port)
@@ -93,6 +101,8 @@ int net_poll(struct net *net)
 
 	for (i = 0; i < net->n_started && !net->failed; i++)
 		net->failed = poll_port(net, net->started[i]);
+	if (net->notes.send && !net->failed)
+		net->failed = net_mend(net);
 	return net->failed;
 }
 

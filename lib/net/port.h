@@ -79,6 +79,8 @@ struct net_port {
 	bool is_gone; /* the device has reported its end */
 	enum ibv_event_type reported; /* the last bad news, if any */
 	bool has_reported;
+	struct verbs_counters *counters; /* as it began; NULL: no kernel's */
+	uint32_t n_flaps; /* how often the port has gone down or come up */
 	struct net_cm_port *cm; /* where librdmacm connects, else NULL */
 	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
 };

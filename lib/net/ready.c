@@ -43,9 +43,10 @@ static int check_record(const struct net_conn *conn)
 /* The smallest exponent t with 4.096 us * 2^t * (retries + 1) >= @ms. */
 uint8_t net_timeout_exponent(int64_t ms)
 {
+	uint64_t ns = (uint64_t)ms * 1000000u;
 	uint8_t t = 1;
 
-	while (t < 31 && (4096ll << t) * (NET_RETRIES + 1) < ms * 1000000)
+	while (t < 31 && net_timeout_ns(t) * (NET_RETRIES + 1) < ns)
 		t++;
 	return t;
 }
@@ -98,14 +99,14 @@ static int look_for_way(struct net_conn *conn)
 
 static int to_rts(struct net_conn *conn)
 {
-	int64_t timeout_ms = conn->net->env->value[BASE_ENV_QP_TIMEOUT];
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = conn->local.psn,
 		.max_rd_atomic = 1,
 		.retry_cnt = NET_RETRIES,
 		.rnr_retry = NET_RETRIES,
-		.timeout = net_timeout_exponent(timeout_ms),
+		.timeout = net_timeout_exponent(
+			conn->net->env->value[BASE_ENV_QP_TIMEOUT]),
 	};
 
 	return verbs_qp_modify(conn->port->device, conn->qp, &attr,
@@ -113,6 +114,13 @@ static int to_rts(struct net_conn *conn)
 				       IBV_QP_MAX_QP_RD_ATOMIC |
 				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				       IBV_QP_TIMEOUT);
+}
+
+int net_qp_ready(struct net_conn *conn)
+{
+	int err = to_rtr(conn);
+
+	return err ? err : to_rts(conn);
 }
 
 static int make_stage(struct net_conn *conn)
@@ -186,11 +194,13 @@ int net_conn_ready(struct net *net, int peer, int channel,
 	conn->other = *record;
 	conn->rkey = record->rkey;
 	err = check_record(conn);
-	if (!err && conn->cm)
-		return look_for_way(conn);
-	if (!err)
-		err = to_rtr(conn);
-	return err ? err : to_rts(conn);
+	/* A soft device breaks only where it is told to, or with the peer. */
+	if (!err && net->notes.send && !conn->port->line_order &&
+	    !conn->port->is_soft)
+		err = net_mend_prepare(conn);
+	if (err)
+		return err;
+	return conn->cm ? look_for_way(conn) : net_qp_ready(conn);
 }
 
 int net_conn_reach(struct net *net, int peer, int channel)

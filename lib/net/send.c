@@ -4,17 +4,40 @@
 
 #include "net/inner.h"
 
-/* Wait for room on the send queue; a dead peer shows as a completion. */
+/*
+ * Wait for room on the send queue; a dead peer shows as a completion, and a
+ * queue pair that hangs by net_watch().
+ */
 static int make_room(struct net_conn *conn)
 {
 	while (conn->n_posted - conn->n_done > NET_SQ_DEPTH - 8) {
 		int err = net_poll(conn->net);
 
+		if (!err)
+			err = net_watch(conn->net);
 		if (err)
 			return err;
 		base_pause();
 	}
 	return 0;
+}
+
+static int refused_post(struct net_conn *conn, int refused)
+{
+	int err;
+
+	conn->n_posted--;
+	/* A queue pair in error takes no requests: its completion says why. */
+	err = net_poll(conn->net);
+	if (err || conn->is_mending)
+		return err;
+	/* Providers return errno; a few return -1 and set it. */
+	conn->net->failed = base_error(
+		WREATH_ENET, "%s cannot post to %s over %s, QP 0x%x: %s",
+		conn->net->names[conn->net->rank],
+		conn->net->names[conn->peer], conn->port->text,
+		conn->qp->qp_num, strerror(refused > 0 ? refused : errno));
+	return conn->net->failed;
 }
 
 int net_post(struct net_conn *conn, struct ibv_send_wr *wr)
@@ -29,25 +52,15 @@ int net_post(struct net_conn *conn, struct ibv_send_wr *wr)
 		if (err)
 			return err;
 	}
+	/* What was noted is sent by the queue pair to come. */
+	if (base_unlikely(conn->is_mending))
+		return 0;
 	conn->n_posted++;
 	wr->wr_id = net_wr_id(conn, 0) | conn->n_posted;
 	if (conn->n_posted % NET_SIGNAL_EVERY == 0)
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	refused = ibv_post_send(conn->qp, wr, &bad);
-	if (base_likely(!refused))
-		return 0;
-	/* A queue pair in error takes no requests: its completion says why. */
-	conn->n_posted--;
-	err = net_poll(conn->net);
-	if (err)
-		return err;
-	/* Providers return errno; a few return -1 and set it. */
-	conn->net->failed = base_error(
-		WREATH_ENET, "%s cannot post to %s over %s, QP 0x%x: %s",
-		conn->net->names[conn->net->rank],
-		conn->net->names[conn->peer], conn->port->text,
-		conn->qp->qp_num, strerror(refused > 0 ? refused : errno));
-	return conn->net->failed;
+	return base_likely(!refused) ? 0 : refused_post(conn, refused);
 }
 
 int net_recv_post(struct net_conn *conn)
@@ -55,12 +68,23 @@ int net_recv_post(struct net_conn *conn)
 	struct ibv_recv_wr wr = {.wr_id = net_wr_id(conn, NET_WR_RECV)};
 	struct ibv_recv_wr *bad;
 
-	if (!ibv_post_recv(conn->qp, &wr, &bad))
+	if (!ibv_post_recv(conn->qp, &wr, &bad)) {
+		conn->n_recvs++;
 		return 0;
+	}
 	return base_error(WREATH_ENET,
 			  "cannot post a receive for %s over %s, QP 0x%x",
 			  conn->net->names[conn->peer], conn->port->text,
 			  conn->qp->qp_num);
+}
+
+/* Immediate data for message @number of @lane. */
+static __be32 message_imm(const struct net_lane *lane, uint32_t number,
+			  uint32_t signature)
+{
+	return htonl((uint32_t)lane->index << NET_IMM_LANE_SHIFT |
+		     (number & NET_IMM_NUMBER) << NET_IMM_NUMBER_SHIFT |
+		     (signature & NET_IMM_SIGNATURE));
 }
 
 /*
@@ -76,11 +100,7 @@ static int post_visible(struct net_lane *lane, struct ibv_send_wr *wr,
 	wr->opcode = IBV_WR_RDMA_WRITE;
 	if (base_unlikely(!conn->port->line_order)) {
 		wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-		wr->imm_data =
-			htonl((uint32_t)lane->index << NET_IMM_LANE_SHIFT |
-			      ((lane->n_sent + 1) & NET_IMM_NUMBER)
-				      << NET_IMM_NUMBER_SHIFT |
-			      (signature & NET_IMM_SIGNATURE));
+		wr->imm_data = message_imm(lane, lane->n_sent + 1, signature);
 	} else if (base_unlikely(atomic_load_explicit(conn->wake,
 						      memory_order_relaxed))) {
 		/* Stale is fine: a sleeper wakes by itself in a moment. */
@@ -111,6 +131,46 @@ static int send_word(struct net_lane *lane, uint32_t signature)
 	return post_visible(lane, &wr, signature);
 }
 
+int net_send_again(struct net_lane *lane, uint32_t number)
+{
+	struct net_conn *conn = lane->conn;
+	const struct net_sent *sent =
+		&conn->mend->sent[lane->index][(number - 1) % NET_LINE_SLOTS];
+	uint32_t slot = (number - 1) % (uint32_t)conn->net->n_slots;
+	uint32_t line = (number - 1) % NET_LINE_SLOTS;
+	const char *from = sent->is_lines
+				   ? lane->stage_lines +
+					     line * (NET_LINES_MAX * BASE_LINE)
+				   : lane->stage + slot * conn->net->slot_bytes;
+	struct ibv_sge sge = {.addr = (uintptr_t)from, .length = sent->bytes,
+			      .lkey = conn->lkey_stage};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = sent->bytes != 0,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.imm_data = message_imm(lane, number, sent->signature),
+	};
+
+	if (sent->is_lines && sent->bytes <= conn->max_inline)
+		wr.send_flags = IBV_SEND_INLINE;
+	wr.wr.rdma.remote_addr = sent->address;
+	wr.wr.rdma.rkey = sent->rkey;
+	return net_post(conn, &wr);
+}
+
+/* Send from the stage, and note how, should it have to be sent again. */
+static int send_noted(struct net_lane *lane, const struct net_sent *sent)
+{
+	int err;
+
+	lane->conn->mend->sent[lane->index][lane->n_sent % NET_LINE_SLOTS] =
+		*sent;
+	err = net_send_again(lane, lane->n_sent + 1);
+	if (!err)
+		lane->n_sent++;
+	return err;
+}
+
 /*
  * WRITE our copy of the next slot to @address, and make it visible: by its own
  * completion at the peer, or by a word behind it.
@@ -128,8 +188,16 @@ static int send_stage(struct net_lane *lane, uint64_t address, uint32_t rkey,
 		.num_sge = bytes != 0,
 		.opcode = IBV_WR_RDMA_WRITE,
 	};
+	const struct net_sent sent = {
+		.address = address,
+		.rkey = rkey,
+		.bytes = (uint32_t)bytes,
+		.signature = signature,
+	};
 	int err = 0;
 
+	if (lane->conn->mend)
+		return send_noted(lane, &sent);
 	wr.wr.rdma.remote_addr = address;
 	wr.wr.rdma.rkey = rkey;
 	if (!lane->conn->port->line_order)
@@ -196,27 +264,37 @@ int net_send_lines(struct net_lane *lane, const void *lines, size_t n_lines,
 	wr.wr.rdma.rkey = conn->rkey;
 	wr.wr.rdma.remote_addr =
 		lane->far_lines + slot * (NET_LINES_MAX * BASE_LINE);
-	if (base_unlikely(bytes > conn->max_inline)) {
+	conn->bytes_sent += bytes;
+	if (base_unlikely(bytes > conn->max_inline || conn->mend)) {
+		const struct net_sent sent = {
+			.address = wr.wr.rdma.remote_addr,
+			.rkey = conn->rkey,
+			.bytes = bytes,
+			.signature = signature,
+			.is_lines = true,
+		};
 		char *stage = lane->stage_lines +
 			      slot * (NET_LINES_MAX * BASE_LINE);
 
 		memcpy(stage, lines, bytes);
+		if (conn->mend)
+			return send_noted(lane, &sent);
 		sge.addr = (uintptr_t)stage;
 		sge.lkey = conn->lkey_stage;
 		wr.send_flags = 0;
 	}
-	conn->bytes_sent += bytes;
 	return post_visible(lane, &wr, signature);
 }
 
-static int write_word(struct net_conn *conn, uint64_t word, uint64_t address)
+static int write_word(struct net_conn *conn, uint64_t word, uint64_t address,
+		      unsigned int flags)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)&word, .length = 8};
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_INLINE,
+		.send_flags = IBV_SEND_INLINE | flags,
 	};
 
 	wr.wr.rdma.remote_addr = address;
@@ -227,150 +305,23 @@ static int write_word(struct net_conn *conn, uint64_t word, uint64_t address)
 int net_credit(struct net_lane *lane)
 {
 	lane->n_credited = lane->n_received;
-	return write_word(lane->conn, lane->n_received, lane->far_credit);
+	return net_credit_again(lane);
+}
+
+int net_credit_again(struct net_lane *lane)
+{
+	return write_word(lane->conn, lane->n_credited, lane->far_credit, 0);
+}
+
+int net_credit_signalled(struct net_conn *conn)
+{
+	const struct net_lane *lane = &conn->lanes[0];
+
+	return write_word(conn, lane->n_credited, lane->far_credit,
+			  IBV_SEND_SIGNALED);
 }
 
 int net_wake_ask(struct net_conn *conn)
 {
-	return write_word(conn, 1, conn->far_wake);
-}
-
-/*
- * Mixed into the word of a grant: a device without line order may land the
- * grant's words in any order, and a torn one must not be believed.
- */
-static uint32_t place_check(const struct net_place *place)
-{
-	uint64_t mixed = place->output * 0x9e3779b97f4a7c15u ^ place->bytes;
-
-	mixed = (mixed ^ mixed >> 29 ^ place->output_rkey) *
-		0xbf58476d1ce4e5b9u;
-	mixed = (mixed ^ mixed >> 31 ^ place->input) * 0x94d049bb133111ebu;
-	mixed = (mixed ^ mixed >> 30 ^ place->input_rkey) *
-		0xbf58476d1ce4e5b9u;
-	return (uint32_t)(mixed >> 32) ^ place->kinds;
-}
-
-static int fill_place(struct net_conn *conn, void *output, const void *input,
-		      size_t bytes, struct net_place *place)
-{
-	struct mem_region region;
-	int err;
-
-	place->bytes = bytes;
-	/*
-	 * Where slots are stored to directly, private memory is better served
-	 * by them: a peer could reach it only through the kernel, which is no
-	 * faster at any size.
-	 */
-	if (mem_find(output, bytes, &region) &&
-	    (region.fd >= 0 || !conn->lanes[0].map_slots)) {
-		err = net_mr_key(conn->net, conn->port, &region,
-				 &place->output_rkey);
-		if (err)
-			return err;
-		place->output = (uintptr_t)output;
-		place->kinds |= NET_PLACE_OUTPUT;
-	}
-	/* Only what peers are sure to be able to map: shared memory. */
-	if (input && mem_find(input, bytes, &region) && region.fd >= 0) {
-		err = net_mr_key(conn->net, conn->port, &region,
-				 &place->input_rkey);
-		if (err)
-			return err;
-		place->input = (uintptr_t)input;
-		place->kinds |= NET_PLACE_INPUT;
-	}
-	return 0;
-}
-
-int net_place_grant(struct net_conn *conn, void *output, const void *input,
-		    size_t bytes, uint32_t signature)
-{
-	struct net_grant grant = {.word = 0};
-	struct ibv_sge sge = {.addr = (uintptr_t)&grant,
-			      .length = sizeof(grant)};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_INLINE,
-	};
-	uint32_t at = conn->n_places_sent % NET_PLACES;
-	int err = fill_place(conn, output, input, bytes, &grant.place);
-
-	if (err)
-		return err;
-	conn->granted = grant.place.kinds;
-	grant.word = net_word(++conn->n_places_sent,
-			      signature ^ place_check(&grant.place));
-	wr.wr.rdma.remote_addr = conn->far_places + at * sizeof(grant);
-	wr.wr.rdma.rkey = conn->rkey;
-	if (sizeof(grant) > conn->max_inline)
-		return base_error(WREATH_EUNSUP,
-				  "%s takes %u bytes inline; wreath needs %zu",
-				  conn->port->text, conn->max_inline,
-				  sizeof(grant));
-	return net_post(conn, &wr);
-}
-
-static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
-		       uint64_t bytes)
-{
-	/* As with the slots: where completions are polled, all is WRITEs. */
-	if (!conn->port->device->verbs->map || !conn->port->line_order)
-		return NULL;
-	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
-}
-
-static void map_places(struct net_conn *conn, const struct net_place *place)
-{
-	net_unmap(conn, conn->output_map);
-	net_unmap(conn, conn->input_map);
-	conn->place = *place;
-	conn->output_map = NULL;
-	conn->input_map = NULL;
-	if (place->kinds & NET_PLACE_OUTPUT)
-		conn->output_map = map_place(conn, place->output_rkey,
-					     place->output, place->bytes);
-	if (place->kinds & NET_PLACE_INPUT)
-		conn->input_map = map_place(conn, place->input_rkey,
-					    place->input, place->bytes);
-}
-
-/* Word by word: the grant may be landing, and place_check() decides. */
-static struct net_place load_place(const struct net_grant *grant)
-{
-	const _Atomic uint64_t *from = (const void *)&grant->place;
-	uint64_t words[sizeof(struct net_place) / 8] = {0};
-	struct net_place place;
-	size_t i;
-
-	for (i = 0; i < base_countof(words); i++)
-		words[i] = atomic_load_explicit(&from[i],
-						memory_order_relaxed);
-	memcpy(&place, words, sizeof(place));
-	return place;
-}
-
-bool net_place_take(struct net_conn *conn, uint32_t signature)
-{
-	const struct net_grant *grant =
-		(const void *)(conn->places + conn->n_places_taken %
-						      NET_PLACES *
-						      sizeof(*grant));
-	/* Pairs with the peer's WRITE of the grant, whose word comes last
-	 * where the device keeps line order; place_check() tells elsewhere. */
-	uint64_t word = atomic_load_explicit(
-		(const _Atomic uint64_t *)&grant->word, memory_order_acquire);
-	struct net_place place = load_place(grant);
-
-	if (word != net_word(conn->n_places_taken + 1,
-			     signature ^ place_check(&place)))
-		return false;
-	conn->n_places_taken++;
-	/* The same place as last time keeps its mapping: keys are unique. */
-	if (memcmp(&place, &conn->place, sizeof(place)))
-		map_places(conn, &place);
-	return true;
+	return write_word(conn, 1, conn->far_wake, 0);
 }

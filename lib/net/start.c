@@ -26,6 +26,8 @@ static void port_stop(struct net_port *port)
 	verbs_cq_free(port->device, port->cq);
 	verbs_channel_free(port->device, port->channel);
 	verbs_pd_free(port->device, port->pd);
+	base_free(port->counters);
+	port->counters = NULL;
 	port->board_mr = NULL;
 	port->cq = NULL;
 	port->channel = NULL;
@@ -81,10 +83,17 @@ int net_port_start(struct net *net, struct net_port *port,
 	err = make_objects(net, port);
 	if (!err)
 		err = net_cm_open(net, port);
+	if (!err && !port->is_soft) {
+		port->counters = base_alloc(1, sizeof(*port->counters));
+		err = port->counters ? 0 : WREATH_ENOMEM;
+	}
 	if (err) {
 		port_stop(port);
 		return err;
 	}
+	if (port->counters)
+		verbs_counters(port->device->name, port->number,
+			       port->counters);
 	port->line_order =
 		(port->device->verbs->promises & VERBS_LINE_ORDER) &&
 		net->env->value[BASE_ENV_ARRIVAL] == 0;

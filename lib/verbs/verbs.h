@@ -19,6 +19,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/base.h"
+#include "verbs/counters.h"
 
 /* verbs.h makes macros of these; the table needs the names. */
 #undef ibv_query_port

@@ -291,7 +291,7 @@ static inline pid_t pair_fork(struct pair_end *end, int *socket,
 	if (!pid)
 		alarm(60);
 	assert_true(pid >= 0);
-	close(sockets[!pid]);
+	close(sockets[pid ? 1 : 0]);
 	*socket = sockets[pid ? 0 : 1];
 	pair_end_open(end, args);
 	assert_int_equal(write(*socket, &end->card, sizeof(end->card)),

@@ -59,7 +59,7 @@ fi
 # Under emulation a processor may be away for seconds; a kernel that is stuck
 # is noticed all the same.
 words="console=ttyS0 quiet loglevel=5 panic=-1 oops=panic mitigations=off"
-words="$words rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60"
+words="$words no_timer_check rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60"
 words="$words wreath.name=$name wreath.dir=$dir"
 [ -z "$net" ] || words="$words wreath.net=$number"
 share=security_model=none,multidevs=remap
