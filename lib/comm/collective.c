@@ -62,7 +62,7 @@ enum sched_algo comm_choose(const struct wreath_comm *comm, size_t bytes)
 	if (base_unlikely(wanted))
 		return (enum sched_algo)(wanted - 1);
 	return sched_choose(SCHED_ALL_REDUCE, comm->n_ranks, bytes,
-			    comm->crowded);
+			    comm->settings);
 }
 
 static int run(const struct comm_op *op)

@@ -36,6 +36,7 @@ struct wreath_comm {
 	uint64_t magic;
 	int rank, n_ranks;
 	bool crowded, all_local, all_ports, is_final;
+	unsigned int settings; /* enum sched_setting, for sched_choose() */
 	struct base_env env;
 	struct boot *boot;
 	struct net *net;

@@ -73,12 +73,27 @@ static int tell_ports(struct wreath_comm *comm)
 	return err;
 }
 
+/* Both of two ranks have agreed on their ports, so both conclude alike. */
+static unsigned int settings(const struct wreath_comm *comm)
+{
+	const struct net *net = comm->net;
+	bool is_soft = false;
+	int i;
+
+	for (i = 0; i < net->n_started; i++)
+		is_soft |= net->started[i]->is_soft;
+	return (comm->crowded ? SCHED_CROWDED : 0u) |
+	       (is_soft ? 0u : SCHED_APART);
+}
+
 int comm_ports_open(struct wreath_comm *comm)
 {
 	int err = open_net(comm);
 
 	if (!err)
 		err = tell_ports(comm);
+	if (!err)
+		comm->settings = settings(comm);
 	/* Who has no way to a peer fails them all, before anyone goes on. */
 	if (!err)
 		err = boot_all_gather(comm->boot, NULL, 0, NULL);

@@ -3,7 +3,24 @@
 
 #include "net/inner.h"
 
+/* Connections with large slots take 6 MB each. */
+#define NET_FEW_RANKS 8
 #define NET_MAGIC 0x77720002u /* "wr", version 2 of the record */
+
+/*
+ * Larger slots mean fewer turns, which is what counts where ranks share a core
+ * (measured 1.1x to 2x at 1 MB with 4 ranks on 2), and where a message is long
+ * under way (1.11x at 4 MB on soft-RoCE); but every connection has 24 of them,
+ * which are locked in memory.
+ */
+static size_t slot_bytes(const struct net_args *args)
+{
+	bool is_far = !args->all_local || args->all_ports;
+
+	if (args->crowded || (is_far && args->n_ranks <= NET_FEW_RANKS))
+		return 256 << 10;
+	return 64 << 10;
+}
 
 int net_open(const struct net_args *args, struct net **out)
 {
@@ -24,9 +41,7 @@ int net_open(const struct net_args *args, struct net **out)
 	net->board_fd = -1;
 	net->n_channels = (int)env->value[BASE_ENV_CHANNELS];
 	net->n_slots = (int)env->value[BASE_ENV_SLOTS];
-	/* Larger slots mean fewer turns, which is what counts where ranks
-	 * share a core: measured 1.1x to 2x at 1 MB with 4 ranks on 2. */
-	net->slot_bytes = args->crowded ? 256 << 10 : 64 << 10;
+	net->slot_bytes = slot_bytes(args);
 	if (env->value[BASE_ENV_SLOT_BYTES])
 		net->slot_bytes = base_round_up(
 			(size_t)env->value[BASE_ENV_SLOT_BYTES], 4096);

@@ -130,12 +130,17 @@ void sched_free(struct sched *sched);
 const char *sched_algo_name(enum sched_algo algo);
 const char *sched_collective_name(enum sched_collective collective);
 
+enum sched_setting {
+	SCHED_CROWDED = 1, /* ranks outnumber the cores that they run on */
+	SCHED_APART = 2,   /* they reach each other by a network alone */
+};
+
 /*
  * The algorithm for a message of @bytes; a pure function, so that all ranks
- * choose alike.  @crowded: ranks outnumber the cores that they run on.
+ * choose alike.  @settings: enum sched_setting, or'd.
  */
 enum sched_algo sched_choose(enum sched_collective collective, int n_ranks,
-			     size_t bytes, bool crowded);
+			     size_t bytes, unsigned int settings);
 
 /* ---- verify.c, and the files of its parts: verify.h ---- */
 

@@ -8,6 +8,9 @@
 
 #include "sched_kit.h"
 
+/* All of enum sched_setting, or'd in every way. */
+#define N_SETTINGS ((SCHED_CROWDED | SCHED_APART) + 1u)
+
 static void one_rank_or_none_is_oneshot(void **state)
 {
 	size_t bytes;
@@ -15,10 +18,11 @@ static void one_rank_or_none_is_oneshot(void **state)
 	(void)state;
 	for (bytes = 1; bytes; bytes *= 2) {
 		assert_int_equal(
-			sched_choose(SCHED_ALL_REDUCE, 1, bytes, false),
+			sched_choose(SCHED_ALL_REDUCE, 1, bytes, 0),
 			SCHED_ONESHOT);
 		assert_int_equal(
-			sched_choose(SCHED_ALL_REDUCE, 0, bytes, true),
+			sched_choose(SCHED_ALL_REDUCE, 0, bytes,
+				     SCHED_CROWDED),
 			SCHED_ONESHOT);
 	}
 }
@@ -30,17 +34,17 @@ static void small_is_oneshot_and_large_is_not(void **state)
 
 	(void)state;
 	for (n = 2; n <= SCHED_DIRECT_RANKS_MAX; n++) {
-		int crowded;
+		unsigned int settings;
 
-		for (crowded = 0; crowded < 2; crowded++) {
+		for (settings = 0; settings < N_SETTINGS; settings++) {
 			assert_int_equal(sched_choose(SCHED_ALL_REDUCE, n, 0,
-						      crowded),
+						      settings),
 					 SCHED_ONESHOT);
 			assert_int_equal(sched_choose(SCHED_ALL_REDUCE, n, 64,
-						      crowded),
+						      settings),
 					 SCHED_ONESHOT);
 			assert_int_not_equal(sched_choose(SCHED_ALL_REDUCE, n,
-							  SIZE_MAX, crowded),
+							  SIZE_MAX, settings),
 					     SCHED_ONESHOT);
 		}
 	}
@@ -56,15 +60,15 @@ static void a_larger_message_never_goes_back(void **state)
 
 	(void)state;
 	for (n = 2; n <= SCHED_RANKS_MAX; n++) {
-		int crowded;
+		unsigned int settings;
 
-		for (crowded = 0; crowded < 2; crowded++) {
+		for (settings = 0; settings < N_SETTINGS; settings++) {
 			int last = 0;
 			size_t bytes;
 
 			for (bytes = 1; bytes; bytes *= 2) {
 				int at = order[sched_choose(SCHED_ALL_REDUCE, n,
-							    bytes, crowded)];
+							    bytes, settings)];
 
 				assert_true(at >= last);
 				last = at;
@@ -83,7 +87,7 @@ static void a_crowd_never_runs_a_ring(void **state)
 
 		for (bytes = 1; bytes; bytes *= 2)
 			assert_int_not_equal(sched_choose(SCHED_ALL_REDUCE, n,
-							  bytes, true),
+							  bytes, SCHED_CROWDED),
 					     SCHED_RING);
 	}
 }
@@ -98,12 +102,30 @@ static void more_ranks_than_a_fold_takes_run_a_ring(void **state)
 
 		for (bytes = 1; bytes; bytes *= 2) {
 			assert_int_equal(
-				sched_choose(SCHED_ALL_REDUCE, n, bytes, true),
+				sched_choose(SCHED_ALL_REDUCE, n, bytes,
+					     SCHED_CROWDED),
 				SCHED_RING);
 			assert_int_equal(
-				sched_choose(SCHED_ALL_REDUCE, n, bytes, false),
+				sched_choose(SCHED_ALL_REDUCE, n, bytes, 0),
 				SCHED_RING);
 		}
+	}
+}
+
+static void two_ranks_apart_have_one_lane_for_what_is_large(void **state)
+{
+	unsigned int crowded;
+
+	(void)state;
+	for (crowded = 0; crowded <= SCHED_CROWDED; crowded++) {
+		unsigned int settings = SCHED_APART | crowded;
+
+		assert_int_equal(
+			sched_choose(SCHED_ALL_REDUCE, 2, 8 << 10, settings),
+			SCHED_ONESHOT);
+		assert_int_equal(
+			sched_choose(SCHED_ALL_REDUCE, 2, 1 << 20, settings),
+			SCHED_RING);
 	}
 }
 
@@ -115,6 +137,8 @@ int main(void)
 		cmocka_unit_test(a_larger_message_never_goes_back),
 		cmocka_unit_test(a_crowd_never_runs_a_ring),
 		cmocka_unit_test(more_ranks_than_a_fold_takes_run_a_ring),
+		cmocka_unit_test(
+			two_ranks_apart_have_one_lane_for_what_is_large),
 	};
 
 	alarm(60);
