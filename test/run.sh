@@ -160,40 +160,42 @@ under_valgrind() {
 	limit=120
 }
 
-# machine NAME SECONDS COMMAND: tests in the virtual machine, whose lines and
-# verdicts are taken over.  What goes wrong with the machine itself is a test.
-machine() {
-	local name=$1 seconds=$2 out=$PWD/build/vm/$1 status
+# several NAME SECONDS COMMAND...: a command that runs tests of its own and
+# prints a line for each; its lines are taken over as verdicts.
+several() {
+	local name=$1 seconds=$2 log=$RESULTS/$1.log status
 	shift 2
-	rm -rf "$out/results"
-	test/vm/vm.sh -n "$name" -t "$seconds" \
-		"export RESULTS=$out/results; mkdir -p \$RESULTS; $*" |
-		tee "$RESULTS/$name.log"
+	timeout -k 5 "$seconds" "$@" </dev/null 2>&1 | tee "$log"
 	status=${PIPESTATUS[0]}
-	[ ! -e "$out/results/verdicts" ] ||
-		cat "$out/results/verdicts" >>"$RESULTS/verdicts"
-	case $status in
-	0) ;;
-	77)
+	grep -oE '^(PASS|FAIL|SKIP)' "$log" >>"$RESULTS/verdicts"
+	[ "$status" != 0 ] || return
+	grep -q '^FAIL' "$log" && return
+	if [ "$status" = 77 ]; then
 		echo SKIP >>"$RESULTS/verdicts"
-		printf 'SKIP machine %s\n' "$name"
-		;;
-	*)
+		echo "SKIP $name"
+	else
 		echo FAIL >>"$RESULTS/verdicts"
-		printf 'FAIL machine %s\n' "$name"
-		;;
-	esac
+		echo "FAIL $name: exit status $status"
+	fi
 }
 
-# The library on real verbs: devices of this host, then soft-RoCE.
+# The library on real verbs: devices of this host, then soft-RoCE, in one
+# virtual machine and in two.
 rxe() {
-	local port device
+	local port device command
 	for port in /sys/class/infiniband/*/ports/*/state; do
 		grep -qs ACTIVE "$port" || continue
 		device=${port#/sys/class/infiniband/}
-		test/vm/suite.sh "$B" "${device%%/*}"
+		several "${device%%/*}" 600 test/vm/suite.sh "$B" "${device%%/*}"
 	done
-	machine vm 330 "test/vm/suite.sh $B rxe0"
+	# shellcheck disable=SC2016
+	command='export RESULTS=$VM_OUT/results; mkdir -p $RESULTS; status=0'
+	command="$command; test/vm/suite.sh $B rxe0 || status=1; unset RESULTS"
+	command="$command; test/vm/t_cm.sh $B || status=1"
+	command="$command; B=$B test/vm/t_gids.sh || status=1; exit \$status"
+	several vm 600 test/vm/vm.sh -t 590 "$command"
+	several two 300 test/vm/two.sh "$B"
+	several ways 250 test/vm/ways.sh "$B"
 }
 
 # Files that git neither keeps nor ignores.

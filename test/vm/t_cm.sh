@@ -11,10 +11,10 @@ export WREATH_HCA=rxe0 WREATH_CONNECT=cm
 
 verdict() {
 	case $1 in
-	0) echo "PASS $2" ;;
-	77) echo "SKIP $2: $(tail -n 1 "$log")" ;;
+	0) echo "PASS cm/$2" ;;
+	77) echo "SKIP cm/$2: $(tail -n 1 "$log")" ;;
 	*)
-		echo "FAIL $2 (status $1)"
+		echo "FAIL cm/$2 (status $1)"
 		tail -n 20 "$log" | sed 's/^/    /'
 		failed=1
 		;;

@@ -20,7 +20,7 @@ unset "${!WREATH_@}"
 verdict() {
 	local word=$1
 	shift
-	echo "$word $* ($((SECONDS - began)) s)"
+	echo "$word gids/$* ($((SECONDS - began)) s)"
 	began=$SECONDS
 	[ "${RESULTS:-}" = "" ] || echo "$word" >>"$RESULTS/verdicts"
 	[ "$word" = PASS ] && return
