@@ -45,6 +45,10 @@ openmpi() {
 for round in $(seq "$rounds"); do
 	perftest ib_write_lat -s 8 -n 2000 |
 		awk -v r="$round" '$1 == 8 { print "lat", r, 8, $5 }'
+	# Messages a second of both ends, each waiting for its own to be
+	# acknowledged: what a rank's part of an exchange costs at least.
+	perftest ib_write_bw -b -t 1 -s 8 -n 5000 |
+		awk -v r="$round" '$1 == 8 { print "turn", r, 8, 2 / $5 }'
 	perftest ib_write_bw -b -s 65536 -n 400 |
 		awk -v r="$round" '$1 == 65536 { print "bw", r, 65536, $4 }'
 	openmpi 1.5 0 8 65536 1048576 4194304 2>"$log" |

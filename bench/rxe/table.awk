@@ -35,8 +35,10 @@ END {
 	# Both directions together, in MiB; each rank of two sends and
 	# receives as many bytes as the vector has.
 	rate = median("bw", 65536) / 2 * 1.048576
-	printf "limit: ib_write_lat %.2f us at 8 bytes; ib_write_bw -b %.1f " \
-		"MB/s a direction at 64 KiB\n\n", lat, rate
+	printf "limit: ib_write_lat %.2f us at 8 bytes, %.2f us where both " \
+		"ends send at once\n       (ib_write_bw -b -t 1); " \
+		"ib_write_bw -b %.1f MB/s a direction at 64 KiB\n\n", lat, \
+		median("turn", 8), rate
 	printf "%9s %12s %12s %12s %10s %12s %12s\n", "bytes", "limit us", \
 		"openmpi us", "wreath us", "busbw MB/s", "of the limit", \
 		"of openmpi"
