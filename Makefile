@@ -199,7 +199,7 @@ check-rxe:
 vm:
 	$(setup) check
 	@$(MAKE) --no-print-directory all
-	@test/vm/vm.sh -i
+	@test/vm/vm.sh -n shell -i
 
 bench-rxe:
 	$(setup) check

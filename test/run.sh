@@ -165,8 +165,12 @@ under_valgrind() {
 several() {
 	local name=$1 seconds=$2 log=$RESULTS/$1.log status
 	shift 2
-	timeout -k 5 "$seconds" "$@" </dev/null 2>&1 | tee "$log"
-	status=${PIPESTATUS[0]}
+	# Not in the foreground, where a signal would wait for its end.
+	set -o pipefail
+	timeout -k 5 "$seconds" "$@" </dev/null 2>&1 | tee "$log" &
+	wait $!
+	status=$?
+	set +o pipefail
 	grep -oE '^(PASS|FAIL|SKIP)' "$log" >>"$RESULTS/verdicts"
 	[ "$status" != 0 ] || return
 	grep -q '^FAIL' "$log" && return
@@ -186,7 +190,9 @@ rxe() {
 	for port in /sys/class/infiniband/*/ports/*/state; do
 		grep -qs ACTIVE "$port" || continue
 		device=${port#/sys/class/infiniband/}
-		several "${device%%/*}" 600 test/vm/suite.sh "$B" "${device%%/*}"
+		several "${device%%/*}" 600 \
+			env RESULTS="$RESULTS/device" \
+			test/vm/suite.sh "$B" "${device%%/*}"
 	done
 	# shellcheck disable=SC2016
 	command='export RESULTS=$VM_OUT/results; mkdir -p $RESULTS; status=0'

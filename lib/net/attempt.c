@@ -45,6 +45,7 @@ static int renew_qp(struct net_conn *conn)
 		return 0;
 	verbs_qp_free(conn->port->device, conn->qp);
 	conn->qp = NULL;
+	conn->n_recvs = 0;
 	conn->cm->is_used = false;
 	err = net_qp_new(conn);
 	if (!err)

@@ -127,12 +127,17 @@ static int add_list(struct net_search *search, const char *wanted)
 {
 	char copy[512];
 	char *word, *rest = NULL;
+	int n = 0;
 	int err = 0;
 
 	snprintf(copy, sizeof(copy), "%s", wanted);
 	for (word = strtok_r(copy, ",", &rest); word && !err;
-	     word = strtok_r(NULL, ",", &rest))
+	     word = strtok_r(NULL, ",", &rest), n++)
 		err = add_named(search, word);
+	if (!err && !n)
+		return base_error(WREATH_EINVAL,
+				  "WREATH_HCA='%.64s' names no device: it is a "
+				  "list of NAME or NAME:PORT", wanted);
 	return err;
 }
 

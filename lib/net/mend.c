@@ -19,9 +19,12 @@
 
 /* Ports are asked no more often: it is a system call. */
 #define AGAIN_NS 20000000u
+/* A step that took longer was enough for one look. */
+#define LONG_NS 10000000u
 /*
- * How many times WREATH_QP_TIMEOUT mending may take.  A network that was away
- * for 3 s is found again by TCP, which carries the notes, after 6 s.
+ * How many times WREATH_QP_TIMEOUT mending may take once the peer has offered
+ * its end.  Until then it may be outside of any call, or out of reach: how long
+ * to wait for that is the deadline of the call that waits.
  */
 #define PATIENCE 2
 
@@ -61,10 +64,6 @@ static void begin(struct net_conn *conn, const struct ibv_wc *wc)
 	mend->since_ns = base_now_ns();
 	mend->next_ns = 0;
 	mend->probe_until_ns = 0;
-	mend->until_ns =
-		mend->since_ns +
-		(uint64_t)net->env->value[BASE_ENV_QP_TIMEOUT] * PATIENCE *
-			1000000u;
 	base_log(BASE_LOG_WARN,
 		 "the connection of %s to %s over %s broke (%s); trying to "
 		 "mend it", net->names[net->rank], net->names[conn->peer],
@@ -195,7 +194,7 @@ static int step(struct net_conn *conn)
 	uint64_t now = base_now_ns();
 	int err = 0;
 
-	if (now > mend->until_ns)
+	if (mend->has_offer && now > mend->until_ns)
 		return gave_up(conn);
 	if (now < mend->next_ns)
 		return 0;
@@ -207,7 +206,8 @@ static int step(struct net_conn *conn)
 		err = resume(conn);
 	if (err != WREATH_EAGAIN)
 		return err;
-	mend->next_ns = now + AGAIN_NS;
+	/* The try may have taken a second: the kernel looks for a neighbour. */
+	mend->next_ns = base_now_ns() + AGAIN_NS;
 	return 0;
 }
 
@@ -243,6 +243,10 @@ static int on_note(struct net *net, int peer, const struct net_note *note)
 	if (note->kind == NET_NOTE_OFFER) {
 		mend->offer = *note;
 		mend->has_offer = true;
+		mend->until_ns =
+			base_now_ns() +
+			(uint64_t)net->env->value[BASE_ENV_QP_TIMEOUT] *
+				PATIENCE * 1000000u;
 	} else {
 		mend->peer_is_ready = true;
 	}
@@ -254,6 +258,7 @@ static int on_note(struct net *net, int peer, const struct net_note *note)
 int net_mend(struct net *net)
 {
 	struct net_note note;
+	uint64_t began_ns;
 	size_t bytes;
 	int peer, i;
 	int err = 0;
@@ -264,9 +269,18 @@ int net_mend(struct net *net)
 			note.magic = 0;
 		err = on_note(net, peer, &note);
 	}
-	for (i = 0; net->n_mending && i < net->n_active && !err; i++)
-		if (net->active[i]->is_mending)
-			err = step(net->active[i]);
+	/*
+	 * What takes long is done for one connection only, so that the caller
+	 * comes to look at its deadline; the others have their turn after it.
+	 */
+	began_ns = net->n_mending ? base_now_ns() : 0;
+	for (i = 0; net->n_mending && i < net->n_active && !err; i++) {
+		if (!net->active[i]->is_mending)
+			continue;
+		err = step(net->active[i]);
+		if (base_now_ns() - began_ns > LONG_NS)
+			break;
+	}
 	return err;
 }
 

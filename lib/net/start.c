@@ -36,8 +36,11 @@ static void port_stop(struct net_port *port)
 
 static int make_objects(struct net *net, struct net_port *port)
 {
-	int n_cqe = net->n_ranks * NET_CHANNELS_MAX *
-		    (NET_RQ_DEPTH + NET_SQ_DEPTH / NET_SIGNAL_EVERY + 2);
+	/* A queue pair that breaks completes all that it has; where it may be
+	 * mended none of that may be lost. */
+	int n_sends = port->is_soft ? NET_SQ_DEPTH / NET_SIGNAL_EVERY + 2
+				    : NET_SQ_DEPTH;
+	int n_cqe = net->n_ranks * NET_CHANNELS_MAX * (NET_RQ_DEPTH + n_sends);
 	int err;
 
 	if (n_cqe > port->device->attr.max_cqe)

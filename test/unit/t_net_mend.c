@@ -140,14 +140,34 @@ static void what_stays_broken_is_told(void **unused)
 {
 	(void)unused;
 	env.value[BASE_ENV_QP_TIMEOUT] = 50;
-	posts[1].is_lost = true;
 	break_qp(0);
+	/* Its offer comes, and nothing after it. */
+	while (!posts[0].n_in) {
+		assert_int_equal(net_poll(nets[0]), 0);
+		assert_int_equal(net_poll(nets[1]), 0);
+	}
+	posts[0].n_in = posts[0].n_out + 1;
+	posts[0].is_lost = true;
 	assert_int_equal(poll_to_the_end(), WREATH_ENET);
 	contains("no other could be made within 0.");
 	contains(names[0]);
 	contains(names[1]);
 	/* It stays told. */
 	assert_int_equal(net_poll(nets[0]), WREATH_ENET);
+}
+
+static void a_peer_outside_of_any_call_is_waited_for(void **unused)
+{
+	uint64_t end;
+
+	(void)unused;
+	env.value[BASE_ENV_QP_TIMEOUT] = 50;
+	break_qp(0);
+	end = base_now_ns() + 300000000u;
+	while (base_now_ns() < end)
+		assert_int_equal(net_poll(nets[0]), 0);
+	assert_true(conns[0]->is_mending);
+	poll_until_mended();
 }
 
 static void a_deadline_that_comes_first_tells_of_it(void **unused)
@@ -191,6 +211,9 @@ int main(void)
 						open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(what_stays_broken_is_told,
 						open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(
+			a_peer_outside_of_any_call_is_waited_for, open_pair,
+			close_pair),
 		cmocka_unit_test_setup_teardown(
 			a_deadline_that_comes_first_tells_of_it, open_pair,
 			close_pair),

@@ -11,6 +11,7 @@ device=$2
 shift 2
 export RANKS_ENV="WREATH_HCA=$device $*" LC_ALL=C
 label=$device
+mkdir -p "$RESULTS"
 [ $# = 0 ] || label="$device $*"
 
 for test in test/loop/t_*.c; do

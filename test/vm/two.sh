@@ -61,6 +61,11 @@ conduct() {
 	done
 }
 
+a=
+b=
+conductor=
+# shellcheck disable=SC2086
+trap 'kill $a $b $conductor 2>/dev/null; wait; exit 130' INT TERM HUP
 rm -f build/vm/[ab]/failed.* build/vm/[ab]/heal.*
 for try in 1 2 3; do
 	port=$((20000 + RANDOM % 12000))
@@ -85,7 +90,6 @@ for try in 1 2 3; do
 done
 conduct &
 conductor=$!
-trap 'kill $a $b $conductor 2>/dev/null; wait; exit 130' INT TERM HUP
 wait "$a"
 status_a=$?
 wait "$b"

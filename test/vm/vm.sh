@@ -46,6 +46,12 @@ command -v qemu-system-x86_64 >/dev/null || {
 
 dir=$base/$name
 mkdir -p "$dir"
+# One machine a name: what it leaves there is told by nothing else.
+exec 8>"$dir/lock"
+flock -n 8 || {
+	echo "vm.sh: a machine named $name is running"
+	exit 125
+}
 rm -f "$dir/command" "$dir/console" "$dir/status" "$dir/output" \
 	"$dir/interactive"
 if [ -n "$interactive" ]; then
@@ -84,9 +90,11 @@ timeout -k 5 "$limit" qemu-system-x86_64 "$@" \
 machine=$!
 trap 'kill $machine; wait; exit 130' INT TERM HUP
 : >>"$dir/output"
-tail -n +1 -f --pid=$machine -s 0.2 "$dir/output"
+tail -n +1 -f --pid=$machine -s 0.2 "$dir/output" &
+reader=$!
 wait $machine
 ended=$?
+wait $reader
 
 trouble='BUG:|WARNING:|Oops|Call Trace|general protection|soft lockup|hung_task'
 trouble="$trouble|blocked for more than|rcu.*stall|Kernel panic|Out of memory"

@@ -67,13 +67,28 @@ start() {
 		-p 1 -m 1024 -t "$limit" "test/vm/ways.sh $build $1" \
 		>"$out/$1" 2>&1
 }
-port=$((20000 + RANDOM % 12000))
-start 1 -l "$port" &
-first=$!
-sleep 0.5
+first=
+second=
+# shellcheck disable=SC2086
+trap 'kill $first $second 2>/dev/null; wait; exit 130' INT TERM HUP
+# A port that is taken ends the first machine; seen, not tried, since that
+# machine takes one caller only.
+for try in 1 2 3; do
+	port=$((20000 + RANDOM % 12000))
+	start 1 -l "$port" &
+	first=$!
+	for ((i = 0; i < 100; i++)); do
+		sleep 0.1
+		grep -q ":$(printf %04X "$port") .* 0A " /proc/net/tcp &&
+			break 2
+		kill -0 "$first" 2>/dev/null || break
+	done
+	kill "$first" 2>/dev/null
+	wait "$first"
+	[ $try -lt 3 ] || cat "$out/1"
+done
 start 2 -c "$port" &
 second=$!
-trap 'kill $first $second 2>/dev/null; wait; exit 130' INT TERM HUP
 wait $first
 status=$?
 wait $second || status=$?
@@ -86,10 +101,6 @@ failed=0
 # said NUMBER CASE: what machine NUMBER wrote in it.
 said() {
 	awk -v name="@ $2" '/^@ / { in_it = $0 == name; next } in_it' "$out/$1"
-}
-
-verdict() {
-	[ "${RESULTS:-}" = "" ] || echo "$1" >>"$RESULTS/verdicts"
 }
 
 # judge CASE WHAT NUMBER:WORDS...: what each machine must have written.
@@ -105,11 +116,9 @@ judge() {
 			said $number "$name" | cut -c 1-1200 |
 				sed "s/^/    $number: /"
 		done
-		verdict FAIL
 		failed=1
 		return
 	done
-	verdict PASS
 	echo "PASS ways/$name: $what"
 }
 
