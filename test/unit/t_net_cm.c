@@ -207,6 +207,8 @@ static void peer_that_gives_up_and_asks_again_is_connected(void **state)
 	finish(&sides[0]);
 	finish(&sides[1]);
 	expect_connected();
+	/* Mending waits for as many to come back as it has counted. */
+	assert_int_equal(net_conn(sides[0].net, 1, 0)->n_recvs, NET_RQ_DEPTH);
 	talk();
 	close_both();
 }
