@@ -61,6 +61,8 @@ static void print_port(const struct info_port *port)
 	if (port->lid)
 		printf(", LID %d", port->lid);
 	printf("\n");
+	if (port->refusal[0])
+		printf("      refused: %s\n", port->refusal);
 	for (i = 0; i < port->n_gids; i++)
 		print_gid(&port->gids[i]);
 }
@@ -133,6 +135,8 @@ static void json_port(const struct info_port *port)
 	json_pair("state", port->state);
 	printf(", ");
 	json_pair("link_layer", port->link_layer);
+	printf(", ");
+	json_pair("refusal", port->refusal);
 	printf(", \"rate_gbps\": %g, \"mtu\": %d, \"lid\": %d, \"gids\": [",
 	       port->rate_gbps, port->mtu, port->lid);
 	for (i = 0; i < port->n_gids; i++) {
@@ -227,7 +231,7 @@ int info_main(int argc, char **argv)
 	static struct info info;
 	struct bench_args args = {"wreath info", options, argc, argv, 0, false};
 	const char *value;
-	int64_t wanted = -1;
+	const struct base_env *env = NULL;
 	int found = bench_read(&args, &info, &value);
 
 	if (found == BENCH_HELP) {
@@ -243,9 +247,9 @@ int info_main(int argc, char **argv)
 	if (!info.has_env)
 		bench_refuse(&args, "%s", wreath_error_text());
 	if (info.has_env)
-		wanted = info.env.value[BASE_ENV_GID_INDEX];
-	info_probe(verbs_ibv, "libibverbs", wanted, &info.sources[0]);
-	info_probe(soft_table, "soft", wanted, &info.sources[1]);
+		env = &info.env;
+	info_probe(verbs_ibv, "libibverbs", env, &info.sources[0]);
+	info_probe(soft_table, "soft", env, &info.sources[1]);
 	info_probe_cm(info.no_cm);
 	if (info.as_json)
 		print_json(&info);

@@ -30,6 +30,7 @@ struct info_port {
 	double rate_gbps;	/* 0: unknown */
 	int mtu;
 	int lid;
+	char refusal[512]; /* why the settings do not want it, or "" */
 	int n_gids;
 	struct info_gid gids[INFO_GIDS_MAX];
 };
@@ -51,11 +52,11 @@ struct info_source {
 };
 
 /*
- * Ask for all that there is; what fails is said in the errors.  @wanted is
- * WREATH_GID_INDEX.
+ * Ask for all that there is; what fails is said in the errors.  @env are the
+ * settings that choose, NULL where they cannot be read.
  */
 void info_probe(int (*get)(const struct verbs_table **out), const char *name,
-		int64_t wanted, struct info_source *source);
+		const struct base_env *env, struct info_source *source);
 /* Can librdmacm connect here?  Why not; "" where it can. */
 void info_probe_cm(char why[512]);
 void info_release(struct info_source *source);

@@ -59,9 +59,10 @@ static void take_gid(const struct net_gid_row *row, struct info_gid *gid)
 
 /* The entries of a port's table that are in use. */
 static int probe_gids(struct verbs_device *device,
-		      const struct ibv_port_attr *attr, int64_t wanted,
-		      struct info_port *port)
+		      const struct ibv_port_attr *attr,
+		      const struct base_env *env, struct info_port *port)
 {
+	int64_t wanted = env ? env->value[BASE_ENV_GID_INDEX] : -1;
 	struct net_gid_row *rows = calloc(INFO_GIDS_MAX, sizeof(*rows));
 	int i;
 
@@ -70,13 +71,29 @@ static int probe_gids(struct verbs_device *device,
 				  INFO_GIDS_MAX);
 	port->n_gids = net_gid_rows(device, port->number, attr, wanted, rows,
 				    INFO_GIDS_MAX);
-	for (i = 0; i < port->n_gids; i++)
+	for (i = 0; i < port->n_gids; i++) {
 		take_gid(&rows[i], &port->gids[i]);
+		if (port->refusal[0] && rows[i].is_usable)
+			port->gids[i].verdict = "the port is refused";
+	}
 	free(rows);
 	return 0;
 }
 
-static int probe_port(struct verbs_device *device, int64_t wanted,
+/* Why the settings do not want the port. */
+static void check_port(struct verbs_device *device,
+		       const struct ibv_port_attr *attr,
+		       const struct base_env *env, struct info_port *port)
+{
+	struct net_port checked = {
+		.device = device, .number = port->number, .attr = *attr};
+
+	if (env && net_port_check(&checked, env))
+		snprintf(port->refusal, sizeof(port->refusal), "%s",
+			 wreath_error_text());
+}
+
+static int probe_port(struct verbs_device *device, const struct base_env *env,
 		      struct info_port *port)
 {
 	struct ibv_port_attr attr = {0};
@@ -92,10 +109,11 @@ static int probe_port(struct verbs_device *device, int64_t wanted,
 	/* IBV_MTU_256 is 1, and each step doubles. */
 	port->mtu = 128 << attr.active_mtu;
 	port->lid = attr.lid;
-	return probe_gids(device, &attr, wanted, port);
+	check_port(device, &attr, env, port);
+	return probe_gids(device, &attr, env, port);
 }
 
-static int probe_ports(struct verbs_device *device, int64_t wanted,
+static int probe_ports(struct verbs_device *device, const struct base_env *env,
 		       struct info_device *info)
 {
 	int n = device->attr.phys_port_cnt;
@@ -107,7 +125,7 @@ static int probe_ports(struct verbs_device *device, int64_t wanted,
 		return base_error(WREATH_ENOMEM, "no memory for %d ports", n);
 	for (i = 0; i < n; i++) {
 		info->ports[i].number = i + 1;
-		error = probe_port(device, wanted, &info->ports[i]);
+		error = probe_port(device, env, &info->ports[i]);
 		if (error)
 			return error;
 		info->n_ports++;
@@ -115,8 +133,8 @@ static int probe_ports(struct verbs_device *device, int64_t wanted,
 	return 0;
 }
 
-static void probe_device(const struct verbs_table *table, int64_t wanted,
-			 struct info_device *info)
+static void probe_device(const struct verbs_table *table,
+			 const struct base_env *env, struct info_device *info)
 {
 	struct verbs_device *device;
 
@@ -127,14 +145,14 @@ static void probe_device(const struct verbs_table *table, int64_t wanted,
 	}
 	snprintf(info->firmware, sizeof(info->firmware), "%.63s",
 		 device->attr.fw_ver);
-	if (probe_ports(device, wanted, info))
+	if (probe_ports(device, env, info))
 		snprintf(info->error, sizeof(info->error), "%s",
 			 wreath_error_text());
 	verbs_device_close(device);
 }
 
 void info_probe(int (*get)(const struct verbs_table **out), const char *name,
-		int64_t wanted, struct info_source *source)
+		const struct base_env *env, struct info_source *source)
 {
 	struct verbs_name names[INFO_DEVICES_MAX];
 	const struct verbs_table *table;
@@ -153,7 +171,7 @@ void info_probe(int (*get)(const struct verbs_table **out), const char *name,
 		snprintf(source->devices[i].name,
 			 sizeof(source->devices[i].name), "%.63s",
 			 names[i].name);
-		probe_device(table, wanted, &source->devices[i]);
+		probe_device(table, env, &source->devices[i]);
 	}
 }
 

@@ -85,6 +85,12 @@ struct net_port {
 	char text[128]; /* "soft0:1 RoCEv2 fe80::1" */
 };
 
+/*
+ * Does WREATH_HCA want this port, and has it the partition of WREATH_PKEY?
+ * @port has its device, number and attributes; its partition's index is set.
+ */
+int net_port_check(struct net_port *port, const struct base_env *env);
+
 /* What two ranks tell each other to be connected; travels through boot. */
 struct net_record {
 	uint32_t magic;

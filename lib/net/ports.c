@@ -52,6 +52,33 @@ static int find_pkey(struct net_port *port, const struct base_env *env)
 			  *known ? known : "none");
 }
 
+/* "NAME" names all ports of a device, "NAME:PORT" one. */
+static bool is_named(const struct net_port *port, const char *list)
+{
+	char own[80];
+	size_t name = strlen(port->device->name);
+
+	snprintf(own, sizeof(own), "%s:%d", port->device->name, port->number);
+	while (*list) {
+		size_t n = strcspn(list, ",");
+
+		if ((n == name || n == strlen(own)) && !memcmp(list, own, n))
+			return true;
+		list += n + (list[n] == ',');
+	}
+	return false;
+}
+
+int net_port_check(struct net_port *port, const struct base_env *env)
+{
+	const char *list = env->text[BASE_ENV_HCA];
+
+	if (*list && !is_named(port, list))
+		return base_error(WREATH_EINVAL,
+				  "WREATH_HCA=%.64s does not name it", list);
+	return find_pkey(port, env);
+}
+
 /* The entry that WREATH_GID_INDEX asks for is of no use: what would be. */
 static int wrong_gid(const struct net_port *port, int64_t wanted)
 {

@@ -43,6 +43,14 @@ json "$dir/out" '{(g["verdict"], g["prefix"], g["interface"])
 WREATH_GID_INDEX=3 expect 0 "$wreath" info
 shows out '^      GID 0: [0-9a-f:]+/64, RoCE v2: WREATH_GID_INDEX demands'
 
+WREATH_PKEY=5 expect 0 "$wreath" info
+shows out '^      refused: WREATH_PKEY=5 is not in the table'
+shows out '^      GID 0: .*: the port is refused'
+WREATH_HCA=mlx5_0,soft0:2 expect 0 "$wreath" info
+shows out '^      refused: WREATH_HCA=mlx5_0,soft0:2 does not name it'
+WREATH_HCA=mlx5_0,soft0:1 expect 0 "$wreath" info
+hides out 'refused'
+
 WREATH_COMM_ID=$(printf 'ab%.0s' {1..128})
 export WREATH_COMM_ID
 expect 0 "$wreath" info
