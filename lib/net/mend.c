@@ -23,8 +23,9 @@
 #define LONG_NS 10000000u
 /*
  * How many times WREATH_QP_TIMEOUT mending may take once the peer has offered
- * its end.  Until then it may be outside of any call, or out of reach: how long
- * to wait for that is the deadline of the call that waits.
+ * its end.  Until then it may be outside of any call, or out of reach: half of
+ * the deadline is for that, so that this room, which knows most of the network,
+ * tells of it before a deadline or boot does.
  */
 #define PATIENCE 2
 
@@ -46,6 +47,19 @@ static bool is_mendable(enum ibv_wc_status status)
 	       status == IBV_WC_WR_FLUSH_ERR;
 }
 
+static uint64_t ms_of(const struct net *net, enum base_env_name name)
+{
+	return (uint64_t)net->env->value[name];
+}
+
+static uint64_t patience_ns(const struct net *net, bool has_offer)
+{
+	uint64_t ms = ms_of(net, BASE_ENV_QP_TIMEOUT) * PATIENCE;
+	uint64_t half = ms_of(net, BASE_ENV_TIMEOUT) / 2;
+
+	return (!has_offer && half > ms ? half : ms) * 1000000u;
+}
+
 static void begin(struct net_conn *conn, const struct ibv_wc *wc)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -62,6 +76,7 @@ static void begin(struct net_conn *conn, const struct ibv_wc *wc)
 	mend->peer_is_ready = false;
 	mend->cause = *wc;
 	mend->since_ns = base_now_ns();
+	mend->until_ns = mend->since_ns + patience_ns(net, false);
 	mend->next_ns = 0;
 	mend->probe_until_ns = 0;
 	base_log(BASE_LOG_WARN,
@@ -194,7 +209,7 @@ static int step(struct net_conn *conn)
 	uint64_t now = base_now_ns();
 	int err = 0;
 
-	if (mend->has_offer && now > mend->until_ns)
+	if (now > mend->until_ns)
 		return gave_up(conn);
 	if (now < mend->next_ns)
 		return 0;
@@ -243,10 +258,7 @@ static int on_note(struct net *net, int peer, const struct net_note *note)
 	if (note->kind == NET_NOTE_OFFER) {
 		mend->offer = *note;
 		mend->has_offer = true;
-		mend->until_ns =
-			base_now_ns() +
-			(uint64_t)net->env->value[BASE_ENV_QP_TIMEOUT] *
-				PATIENCE * 1000000u;
+		mend->until_ns = base_now_ns() + patience_ns(net, true);
 	} else {
 		mend->peer_is_ready = true;
 	}
