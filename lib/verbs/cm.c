@@ -3,8 +3,6 @@
  * librdmacm: loading it, and the events that it brings.  Every call of it
  * returns 0, or -1 with errno; here that becomes one of our errors.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,34 +10,33 @@
 #include <string.h>
 
 #include "verbs/cm_table.h"
+#include "verbs/load.h"
 
 #define AT(field) offsetof(struct cm_table, field)
 
-static const struct {
-	const char *name, *version;
-	size_t offset;
-} symbols[] = {
-	{"rdma_create_event_channel", "RDMACM_1.0", AT(create_event_channel)},
+static const struct verbs_symbol symbols[] = {
+	{"rdma_create_event_channel", "RDMACM_1.0",
+	 AT(create_event_channel), false},
 	{"rdma_destroy_event_channel", "RDMACM_1.0",
-	 AT(destroy_event_channel)},
-	{"rdma_create_id", "RDMACM_1.0", AT(create_id)},
-	{"rdma_destroy_id", "RDMACM_1.0", AT(destroy_id)},
-	{"rdma_bind_addr", "RDMACM_1.0", AT(bind_addr)},
-	{"rdma_listen", "RDMACM_1.0", AT(listen)},
-	{"rdma_resolve_addr", "RDMACM_1.0", AT(resolve_addr)},
-	{"rdma_resolve_route", "RDMACM_1.0", AT(resolve_route)},
-	{"rdma_connect", "RDMACM_1.0", AT(connect)},
+	 AT(destroy_event_channel), false},
+	{"rdma_create_id", "RDMACM_1.0", AT(create_id), false},
+	{"rdma_destroy_id", "RDMACM_1.0", AT(destroy_id), false},
+	{"rdma_bind_addr", "RDMACM_1.0", AT(bind_addr), false},
+	{"rdma_listen", "RDMACM_1.0", AT(listen), false},
+	{"rdma_resolve_addr", "RDMACM_1.0", AT(resolve_addr), false},
+	{"rdma_resolve_route", "RDMACM_1.0", AT(resolve_route), false},
+	{"rdma_connect", "RDMACM_1.0", AT(connect), false},
 	/* These two came in 2018, for queue pairs that are not librdmacm's. */
-	{"rdma_establish", "RDMACM_1.2", AT(establish)},
-	{"rdma_init_qp_attr", "RDMACM_1.2", AT(init_qp_attr)},
-	{"rdma_accept", "RDMACM_1.0", AT(accept)},
-	{"rdma_reject", "RDMACM_1.0", AT(reject)},
-	{"rdma_disconnect", "RDMACM_1.0", AT(disconnect)},
-	{"rdma_set_option", "RDMACM_1.0", AT(set_option)},
-	{"rdma_get_cm_event", "RDMACM_1.0", AT(get_cm_event)},
-	{"rdma_ack_cm_event", "RDMACM_1.0", AT(ack_cm_event)},
-	{"rdma_event_str", "RDMACM_1.0", AT(event_str)},
-	{"rdma_get_src_port", "RDMACM_1.0", AT(get_src_port)},
+	{"rdma_establish", "RDMACM_1.2", AT(establish), false},
+	{"rdma_init_qp_attr", "RDMACM_1.2", AT(init_qp_attr), false},
+	{"rdma_accept", "RDMACM_1.0", AT(accept), false},
+	{"rdma_reject", "RDMACM_1.0", AT(reject), false},
+	{"rdma_disconnect", "RDMACM_1.0", AT(disconnect), false},
+	{"rdma_set_option", "RDMACM_1.0", AT(set_option), false},
+	{"rdma_get_cm_event", "RDMACM_1.0", AT(get_cm_event), false},
+	{"rdma_ack_cm_event", "RDMACM_1.0", AT(ack_cm_event), false},
+	{"rdma_event_str", "RDMACM_1.0", AT(event_str), false},
+	{"rdma_get_src_port", "RDMACM_1.0", AT(get_src_port), false},
 };
 
 struct cm_table verbs_cm_table;
@@ -48,27 +45,8 @@ static char reason[256]; /* why it cannot be used; "" if it can */
 
 static void load(void)
 {
-	/* Never closed: it keeps devices of libibverbs open. */
-	void *library = dlopen("librdmacm.so.1", RTLD_NOW | RTLD_LOCAL);
-	size_t i;
-
-	if (!library) {
-		snprintf(reason, sizeof(reason), "%s", dlerror());
-		return;
-	}
-	for (i = 0; i < base_countof(symbols); i++) {
-		void *found = dlvsym(library, symbols[i].name,
-				     symbols[i].version);
-
-		if (!found) {
-			snprintf(reason, sizeof(reason),
-				 "librdmacm.so.1 lacks %s@%s", symbols[i].name,
-				 symbols[i].version);
-			return;
-		}
-		*(void **)(void *)((char *)&verbs_cm_table +
-				   symbols[i].offset) = found;
-	}
+	verbs_load("librdmacm.so.1", symbols, base_countof(symbols),
+		   &verbs_cm_table, reason);
 }
 
 int verbs_cm_fail(const char *what)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 
+#include "verbs/load.h"
 #include "verbs/verbs.h"
 
 /*
@@ -11,15 +9,9 @@
  * that one binary runs with and without it and never binds to the old verbs
  * of the same names (IBVERBS_1.0).
  */
-struct symbol {
-	const char *name, *version;
-	size_t offset; /* in struct verbs_table */
-	bool is_optional;
-};
-
 #define AT(field) offsetof(struct verbs_table, field)
 
-static const struct symbol symbols[] = {
+static const struct verbs_symbol symbols[] = {
 	{"ibv_get_device_list", "IBVERBS_1.1", AT(get_device_list), false},
 	{"ibv_free_device_list", "IBVERBS_1.1", AT(free_device_list), false},
 	{"ibv_get_device_name", "IBVERBS_1.1", AT(get_device_name), false},
@@ -60,26 +52,8 @@ static char reason[256]; /* why it cannot be used; "" if it can */
 
 static void load(void)
 {
-	/* Never closed: its providers keep threads and handlers. */
-	void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
-	size_t i;
-
-	if (!library) {
-		snprintf(reason, sizeof(reason), "%s", dlerror());
-		return;
-	}
-	for (i = 0; i < base_countof(symbols); i++) {
-		const struct symbol *symbol = &symbols[i];
-		void *found = dlvsym(library, symbol->name, symbol->version);
-
-		if (!found && !symbol->is_optional) {
-			snprintf(reason, sizeof(reason),
-				 "libibverbs.so.1 lacks %s@%s", symbol->name,
-				 symbol->version);
-			return;
-		}
-		*(void **)(void *)((char *)&table + symbol->offset) = found;
-	}
+	verbs_load("libibverbs.so.1", symbols, base_countof(symbols), &table,
+		   reason);
 }
 
 int verbs_ibv(const struct verbs_table **out)

@@ -10,6 +10,8 @@
 # ends with its status; 125 where the machine did not boot, hung, or its kernel
 # complained, which is then shown; 77 where there is no machine to be had.
 #
+# The machine is emulated; VM_ACCEL=kvm takes the processor's own help.
+#
 # Two machines are joined by -l PORT (listens on this host's loopback) and
 # -c PORT: they are 10.77.0.1 and 10.77.0.2.
 set -u
