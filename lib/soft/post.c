@@ -197,24 +197,13 @@ static int post_recv_one(struct soft_qp *qp, const struct ibv_recv_wr *wr)
 	uint32_t tail = qp->rq_tail;
 	uint32_t at = tail & rq->mask;
 	struct soft_shared_sge *to = &qp->rq_wqes[at * qp->cap.max_recv_sge];
-	uint32_t i;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
 		return EINVAL;
 	if (tail - atomic_load_explicit(&rq->freed, memory_order_acquire) >=
 	    qp->rq_slots)
 		return ENOMEM;
-	for (i = 0; i < qp->cap.max_recv_sge; i++) {
-		const bool is_used = i < (uint32_t)wr->num_sge;
-		const struct ibv_sge *sge = wr->sg_list + (is_used ? i : 0);
-
-		atomic_store_explicit(&to[i].addr, is_used ? sge->addr : 0,
-				      memory_order_relaxed);
-		atomic_store_explicit(&to[i].length, is_used ? sge->length : 0,
-				      memory_order_relaxed);
-		atomic_store_explicit(&to[i].lkey, is_used ? sge->lkey : 0,
-				      memory_order_relaxed);
-	}
+	soft_sges_store(to, qp->cap.max_recv_sge, wr);
 	rq->tags[at].wr_id = wr->wr_id;
 	rq->tags[at].freed = tail + 1;
 	qp->rq_tail = tail + 1;

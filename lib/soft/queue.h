@@ -103,4 +103,26 @@ void soft_async(struct soft_context *c, enum ibv_event_type type,
 void soft_async_srq(struct soft_context *c, enum ibv_event_type type,
 		    struct soft_srq *srq);
 
+/*
+ * The pieces of a receive into its @n places of shared memory; those left over
+ * are empty.  Visible with the word that the caller stores behind them.
+ */
+static inline void soft_sges_store(struct soft_shared_sge *to, uint32_t n,
+				   const struct ibv_recv_wr *wr)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const bool is_used = i < (uint32_t)wr->num_sge;
+		const struct ibv_sge *sge = wr->sg_list + (is_used ? i : 0);
+
+		atomic_store_explicit(&to[i].addr, is_used ? sge->addr : 0,
+				      memory_order_relaxed);
+		atomic_store_explicit(&to[i].length, is_used ? sge->length : 0,
+				      memory_order_relaxed);
+		atomic_store_explicit(&to[i].lkey, is_used ? sge->lkey : 0,
+				      memory_order_relaxed);
+	}
+}
+
 #endif

@@ -232,7 +232,7 @@ static int post_one(struct soft_srq *srq, const struct ibv_recv_wr *wr)
 {
 	const uint32_t tail = srq->tail;
 	struct soft_shared_sge *to;
-	uint32_t slot, i;
+	uint32_t slot;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->sges)
 		return EINVAL;
@@ -242,17 +242,7 @@ static int post_one(struct soft_srq *srq, const struct ibv_recv_wr *wr)
 		settle(srq);
 	slot = srq->free[--srq->n_free];
 	to = &srq->wqes[slot * srq->sges];
-	for (i = 0; i < srq->sges; i++) {
-		const bool is_used = i < (uint32_t)wr->num_sge;
-		const struct ibv_sge *sge = wr->sg_list + (is_used ? i : 0);
-
-		atomic_store_explicit(&to[i].addr, is_used ? sge->addr : 0,
-				      memory_order_relaxed);
-		atomic_store_explicit(&to[i].length, is_used ? sge->length : 0,
-				      memory_order_relaxed);
-		atomic_store_explicit(&to[i].lkey, is_used ? sge->lkey : 0,
-				      memory_order_relaxed);
-	}
+	soft_sges_store(to, srq->sges, wr);
 	srq->wr_ids[slot] = wr->wr_id;
 	srq->uses[slot] = SOFT_USE_POSTED;
 	/* Each before the next, as soft_taker_take() reads them backwards. */
