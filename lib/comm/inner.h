@@ -21,6 +21,7 @@
 
 #define COMM_MAGIC 0x77726561746821ull
 #define COMM_N_PLANS SCHED_N_ALGOS
+#define COMM_RANKS_MAX 1024
 
 /* What ranks tell each other when they meet. */
 struct comm_info {

@@ -207,7 +207,7 @@ static int compare_verdicts(struct connecting *all, struct wreath_comm *comm)
 /* Every rank takes part in every turn, also one that is connected itself. */
 static int connect_peers(struct connecting *all, struct wreath_comm *comm)
 {
-	char is_bad[SCHED_RANKS_MAX];
+	char is_bad[COMM_RANKS_MAX];
 	bool is_done = false;
 	int err = 0;
 

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/inner.h"
 
-/* A lane of the schedule, counted within its channel: the mailbox's lane. */
-static uint32_t box_lane(const struct sched *sched, uint32_t lane)
-{
-	uint32_t channel = sched->lanes[lane].channel;
-	uint32_t at = 0;
-	uint32_t i;
-
-	for (i = 0; i < lane; i++)
-		at += sched->lanes[i].channel == channel;
-	return at;
-}
+_Static_assert(SCHED_BOXES <= NET_LANES, "each box is a lane of net");
 
 static struct net_lane *end_of(struct exec_plan *plan, uint32_t peer,
 			       uint32_t lane)
 {
 	uint32_t channel = plan->sched->lanes[lane].channel;
-	uint32_t at = box_lane(plan->sched, lane);
+	uint32_t at = plan->sched->lanes[lane].box;
 	struct net_conn *conn = net_conn(plan->net, (int)peer, (int)channel);
 
 	wreath_assert(conn && conn->ready);

@@ -37,17 +37,17 @@ static void generate_oneshot(struct draft *draft,
 	uint32_t n = (uint32_t)shape->n_ranks;
 	uint32_t k;
 
-	draft->n_chunks = (uint32_t)shape->n_channels;
-	for (k = 0; k < draft->n_chunks; k++) {
+	draft->n_pieces = (uint32_t)shape->n_channels;
+	for (k = 0; k < draft->n_pieces; k++) {
 		struct sched_step *step;
-		uint32_t out = draft_lane(draft, k);
+		uint32_t out = draft_lane(draft, k, 0);
 
 		step = draft_step(draft, k);
 		step->local = SCHED_INPUT;
 		step->send_lane = out + 1;
 		send_all(draft, step, n, rank);
 
-		draft_lane(draft, k);
+		draft_lane(draft, k, 1);
 		step = draft_step(draft, k);
 		recv_all(draft, step, n, rank);
 		step->flags = SCHED_STORE;
@@ -66,7 +66,7 @@ static void twoshot_channel(struct draft *draft, uint32_t n, uint32_t rank,
 	struct sched_step *step;
 	uint32_t base = k * n;
 	uint32_t by;
-	uint32_t out = draft_lane(draft, k);
+	uint32_t out = draft_lane(draft, k, 0);
 
 	for (by = 1; by < n; by++) {
 		uint32_t peer = (rank + by) % n;
@@ -78,7 +78,7 @@ static void twoshot_channel(struct draft *draft, uint32_t n, uint32_t rank,
 		draft_send(draft, step, peer);
 	}
 
-	draft_lane(draft, k);
+	draft_lane(draft, k, 1);
 	step = draft_step(draft, base + rank);
 	recv_all(draft, step, n, rank);
 	step->flags = SCHED_RECV_INPUT | SCHED_STORE | SCHED_SEND_FINAL;
@@ -86,7 +86,7 @@ static void twoshot_channel(struct draft *draft, uint32_t n, uint32_t rank,
 	send_all(draft, step, n, rank);
 
 	/* Backwards from here is the order in which the peers come to us. */
-	draft_lane(draft, k);
+	draft_lane(draft, k, 2);
 	for (by = 1; by < n; by++) {
 		uint32_t peer = (rank + n - by) % n;
 
@@ -103,21 +103,25 @@ static void generate_twoshot(struct draft *draft,
 	uint32_t n_channels = (uint32_t)shape->n_channels;
 	uint32_t k;
 
-	draft->n_chunks = n_channels * n;
+	draft->n_pieces = n_channels * n;
 	for (k = 0; k < n_channels; k++)
 		twoshot_channel(draft, n, rank, k);
 }
 
 /* Everything to everyone. */
-static uint64_t oneshot_bound(uint64_t n_ranks, uint64_t n_chunks)
+static uint64_t oneshot_bound(const struct sched_shape *shape,
+			      uint64_t n_pieces)
 {
-	return (n_ranks - 1) * n_chunks;
+	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
 }
 
 /* Each chunk but the own share to its owner, the own share to everyone. */
-static uint64_t twoshot_bound(uint64_t n_ranks, uint64_t n_chunks)
+static uint64_t twoshot_bound(const struct sched_shape *shape,
+			      uint64_t n_pieces)
 {
-	return 2 * (n_ranks - 1) * n_chunks / n_ranks;
+	uint64_t n_ranks = (uint64_t)shape->n_ranks;
+
+	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
 }
 
 const struct generator sched_oneshot_all_reduce = {generate_oneshot,

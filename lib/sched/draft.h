@@ -13,7 +13,8 @@
 
 struct draft {
 	struct sched *sched; /* NULL while counting */
-	uint32_t n_chunks, n_lanes, n_steps, n_peers;
+	uint32_t n_pieces; /* of a block: the generator sets it */
+	uint32_t n_lanes, n_steps, n_peers;
 	struct sched_step counted; /* stands for any step while counting */
 };
 
@@ -21,8 +22,9 @@ struct draft {
 struct generator {
 	void (*generate)(struct draft *draft, const struct sched_shape *shape,
 			 uint32_t rank);
-	/* Chunks that a rank sends in a pass of @n_chunks, at most. */
-	uint64_t (*sent_bound)(uint64_t n_ranks, uint64_t n_chunks);
+	/* Chunks that a rank sends in a pass, at most; @n_pieces a block. */
+	uint64_t (*sent_bound)(const struct sched_shape *shape,
+			       uint64_t n_pieces);
 };
 
 extern const struct generator sched_ring_all_reduce;
@@ -37,7 +39,7 @@ const struct generator *sched_generator(enum sched_collective collective,
 int sched_check_shape(const struct sched_shape *shape, int rank);
 
 /* The next lane; the steps that follow are its steps. */
-uint32_t draft_lane(struct draft *draft, uint32_t channel);
+uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box);
 
 /*
  * The next step of the last lane, without peers, own chunk or dependency.

@@ -70,19 +70,21 @@ static void generate(struct draft *draft, const struct sched_shape *shape,
 	uint32_t n_channels = (uint32_t)shape->n_channels;
 	uint32_t k;
 
-	draft->n_chunks = n_channels * n;
+	draft->n_pieces = n_channels * n;
 	for (k = 0; k < n_channels; k++) {
 		/* Odd channels run the other way, to load both directions. */
 		struct way way = {n, rank, k * n, k % 2 == 1};
 
-		generate_way(draft, &way, draft_lane(draft, k));
+		generate_way(draft, &way, draft_lane(draft, k, 0));
 	}
 }
 
 /* Every chunk crosses all links but one, twice; a rank has 1/n of the links. */
-static uint64_t sent_bound(uint64_t n_ranks, uint64_t n_chunks)
+static uint64_t sent_bound(const struct sched_shape *shape, uint64_t n_pieces)
 {
-	return 2 * (n_ranks - 1) * n_chunks / n_ranks;
+	uint64_t n_ranks = (uint64_t)shape->n_ranks;
+
+	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
 }
 
 const struct generator sched_ring_all_reduce = {generate, sent_bound};

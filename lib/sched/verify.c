@@ -128,7 +128,7 @@ static int check_sent(const struct verify *verify, struct sched_proof *proof)
 	uint32_t i, j;
 
 	proof->chunks_sent_bound =
-		generator->sent_bound(verify->n_ranks, verify->n_chunks);
+		generator->sent_bound(shape, verify->scheds[0]->n_pieces);
 	for (i = 0; i < verify->n_ranks; i++) {
 		const struct sched *sched = verify->scheds[i];
 		uint64_t n = 0;

@@ -96,7 +96,7 @@ static inline void kit_blank(struct kit *kit, int n_ranks, uint32_t n_lanes,
 	uint32_t no_peer;
 	struct sched blank = {
 		.shape = {SCHED_ALL_REDUCE, SCHED_ONESHOT, n_ranks, 1, 0},
-		.n_chunks = n_chunks,
+		.n_chunks = n_chunks, .n_blocks = 1, .n_pieces = n_chunks,
 		.n_lanes = n_lanes,
 		.lanes = lanes,
 		.steps = &no_step,

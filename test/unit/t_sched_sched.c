@@ -40,7 +40,7 @@ static void a_shape_out_of_range_is_refused_by_the_field_name(void **state)
 		{{0, SCHED_N_ALGOS, 2, 1, 0}, 0, "algo 3"},
 		{{0, 0, 0, 1, 0}, 0, "n_ranks 0"},
 		{{0, 0, -5, 1, 0}, 0, "n_ranks -5"},
-		{{0, 0, SCHED_RANKS_MAX + 1, 1, 0}, 0, "n_ranks 1025"},
+		{{0, 0, SCHED_RANKS_MAX + 1, 1, 0}, 0, "n_ranks 16385"},
 		{{0, 0, 2, 0, 0}, 0, "n_channels 0"},
 		{{0, 0, 2, SCHED_CHANNELS_MAX + 1, 0}, 0, "n_channels 5"},
 		{{0, 0, 2, 1, 1}, 0, "root 1"},
