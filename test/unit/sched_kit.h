@@ -60,8 +60,9 @@ static inline struct sched *kit_copy(const struct sched *from)
 static inline void kit_make(struct kit *kit, enum sched_algo algo, int n_ranks,
 			    int n_channels)
 {
-	struct sched_shape shape = {SCHED_ALL_REDUCE, algo, n_ranks, n_channels,
-				    0};
+	struct sched_shape shape = {.collective = SCHED_ALL_REDUCE,
+				    .algo = algo, .n_ranks = n_ranks,
+				    .n_channels = n_channels};
 	int i;
 
 	kit->n_ranks = n_ranks;
@@ -95,7 +96,8 @@ static inline void kit_blank(struct kit *kit, int n_ranks, uint32_t n_lanes,
 	struct sched_step no_step;
 	uint32_t no_peer;
 	struct sched blank = {
-		.shape = {SCHED_ALL_REDUCE, SCHED_ONESHOT, n_ranks, 1, 0},
+		.shape = {.algo = SCHED_ONESHOT, .n_ranks = n_ranks,
+			  .n_channels = 1},
 		.n_chunks = n_chunks, .n_blocks = 1, .n_pieces = n_chunks,
 		.n_lanes = n_lanes,
 		.lanes = lanes,
