@@ -237,6 +237,24 @@ static void find_links(const struct tree *tree, uint32_t rank,
 		add_child(links, rank_at(tree, node, other));
 }
 
+/*
+ * May @parent read what its children send in their inputs?  Only if all of it
+ * is nothing but input: if they are all leaves.
+ */
+static bool reads_input(const struct tree *tree, uint32_t parent)
+{
+	struct links links, below;
+	uint32_t i;
+
+	find_links(tree, parent, &links);
+	for (i = 0; i < links.n_children; i++) {
+		find_links(tree, links.children[i], &below);
+		if (below.n_children)
+			return false;
+	}
+	return links.n_children > 0;
+}
+
 /* ---- the lanes ---- */
 
 static uint32_t chunk_of(const struct tree *tree)
@@ -257,13 +275,25 @@ static void send_down(struct draft *draft, struct sched_step *step,
 		draft_send(draft, step, links->children[i]);
 }
 
+/* Where a result comes back, it tells that the input has been read. */
+static uint8_t input_flags(const struct tree *tree)
+{
+	return tree->shape->collective == SCHED_REDUCE
+		       ? SCHED_SEND_INPUT | SCHED_SEND_AWAIT
+		       : SCHED_SEND_INPUT;
+}
+
 /* What is below and the own chunk, to the parent; at the top, the result. */
 static void generate_up(struct draft *draft, const struct tree *tree,
-			const struct links *links, uint32_t lane)
+			const struct links *links, uint32_t rank, uint32_t lane)
 {
 	struct sched_step *step = draft_step(draft, chunk_of(tree));
 	uint32_t i;
 
+	if (reads_input(tree, rank))
+		step->flags |= SCHED_RECV_INPUT;
+	if (!links->n_children && reads_input(tree, links->parent))
+		step->flags |= input_flags(tree);
 	for (i = 0; i < links->n_children; i++)
 		draft_recv(draft, step, links->children[i]);
 	step->local = SCHED_INPUT;
@@ -307,7 +337,7 @@ static void generate_tree(struct draft *draft, const struct tree *tree,
 	find_links(tree, rank, &links);
 	if (collective != SCHED_BROADCAST) {
 		lane = draft_lane(draft, tree->channel, tree->which);
-		generate_up(draft, tree, &links, lane);
+		generate_up(draft, tree, &links, rank, lane);
 	}
 	if (collective != SCHED_REDUCE) {
 		lane = draft_lane(draft, tree->channel, tree->which);
