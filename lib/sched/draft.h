@@ -33,6 +33,9 @@ extern const struct generator sched_twoshot_all_reduce;
 extern const struct generator sched_tree_all_reduce;
 extern const struct generator sched_tree_broadcast;
 extern const struct generator sched_tree_reduce;
+extern const struct generator sched_split_ring_all_reduce;
+extern const struct generator sched_split_ring_reduce_scatter;
+extern const struct generator sched_split_ring_all_gather;
 
 /* NULL: there is no such form, or a value is out of range. */
 const struct generator *sched_generator(enum sched_collective collective,

@@ -26,7 +26,12 @@ static const struct {
 		[SCHED_BROADCAST] = &sched_tree_broadcast,
 		[SCHED_REDUCE] = &sched_tree_reduce,
 	}},
-	[SCHED_SPLIT_RING] = {"split-ring", {NULL}},
+	[SCHED_SPLIT_RING] = {"split-ring", {
+		[SCHED_ALL_REDUCE] = &sched_split_ring_all_reduce,
+		[SCHED_BARRIER] = &sched_split_ring_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_split_ring_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_split_ring_all_gather,
+	}},
 	[SCHED_HALVING] = {"halving", {NULL}},
 	[SCHED_DIRECT] = {"direct", {NULL}},
 };
