@@ -32,7 +32,12 @@ static const struct {
 		[SCHED_REDUCE_SCATTER] = &sched_split_ring_reduce_scatter,
 		[SCHED_ALL_GATHER] = &sched_split_ring_all_gather,
 	}},
-	[SCHED_HALVING] = {"halving", {NULL}},
+	[SCHED_HALVING] = {"halving", {
+		[SCHED_ALL_REDUCE] = &sched_halving_all_reduce,
+		[SCHED_BARRIER] = &sched_halving_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_halving_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_halving_all_gather,
+	}},
 	[SCHED_DIRECT] = {"direct", {NULL}},
 };
 
