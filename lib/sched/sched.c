@@ -24,7 +24,12 @@ static const struct {
 		[SCHED_ALL_REDUCE] = &sched_twoshot_all_reduce,
 		[SCHED_BARRIER] = &sched_twoshot_all_reduce,
 	}},
-	[SCHED_TREE] = {"tree", {NULL}},
+	[SCHED_TREE] = {"tree", {
+		[SCHED_ALL_REDUCE] = &sched_tree_all_reduce,
+		[SCHED_BARRIER] = &sched_tree_all_reduce,
+		[SCHED_BROADCAST] = &sched_tree_broadcast,
+		[SCHED_REDUCE] = &sched_tree_reduce,
+	}},
 	[SCHED_SPLIT_RING] = {"split-ring", {NULL}},
 	[SCHED_HALVING] = {"halving", {NULL}},
 	[SCHED_DIRECT] = {"direct", {
