@@ -63,6 +63,8 @@ int sched_order_new(const struct sched_shape *shape, uint32_t **out);
 
 /* Where in that order @rank stands. */
 uint32_t draft_place(const struct draft *draft, uint32_t rank);
+
+/*
  * nodes.c: a node's ranks have the indices 0, 1, ... there, in order of rank.
  * A size, an index or a member of nodes that are listed takes a look over the
  * list.
