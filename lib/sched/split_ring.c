@@ -36,6 +36,13 @@
  *
  * All lanes are in the order in which their chunks are due, if every hop takes
  * as long as the others: an arc's first hop before the second of another.
+ *
+ * The vector of an all_reduce has as many shards as the smallest node has
+ * ranks; which ranks of a larger one are members differs by channel.  Where
+ * each rank has a block, there are as many shards as the largest node has
+ * ranks, and those of a smaller node are members of several.  Then the shards
+ * are worked off one after the other: a peer with few slots would else be sent
+ * the chunks of several shards before it comes to the first.
  */
 #include "split_ring.h"
 
@@ -94,6 +101,8 @@ static void generate(struct draft *draft, const struct sched_shape *shape,
 
 	/* A block of each rank is a shard of its own; else all have equal. */
 	split.n_shards = split_has_blocks(&split) ? sizes.most : sizes.least;
+	split.width = sizes.most == sizes.least || !split_has_blocks(&split)
+			      ? split.n_shards : 1;
 	draft->n_pieces = split_has_blocks(&split)
 				  ? n_channels
 				  : n_channels * split.n_shards * split.n_nodes;

@@ -6,11 +6,14 @@
 #include "draft.h"
 
 #define SPLIT_NO_LANE UINT32_MAX
+#define SPLIT_NO_SHARD UINT32_MAX
 
 struct split {
 	const struct sched_shape *shape;
 	uint32_t channel;
 	uint32_t n_nodes, n_shards;
+	/* Shards at a time, and the first of those at hand: a round. */
+	uint32_t width, from;
 	uint32_t node, index, size; /* the rank's node, and its place there */
 	uint32_t turn;              /* the index of shard 0's member */
 	bool reduces, gathers;
@@ -63,33 +66,34 @@ static inline uint32_t split_chunk_of(const struct split *split, uint32_t node,
 }
 
 /*
- * The shards of the node's rank @index are the first of these and each size-th
- * after it.  Where each rank has a block, small nodes own none of the last
- * shards: those of @owner count.
+ * The first shard of the round from @shard on that is the node's rank
+ * @index's, and has a block of a rank in node @owner, or SPLIT_NO_SHARD.
  */
 static inline uint32_t split_next_shard(const struct split *split,
-					uint32_t owner, uint32_t shard)
+					uint32_t owner, uint32_t index,
+					uint32_t shard)
 {
-	uint32_t n = split->n_shards;
+	uint32_t end = split->from + split->width;
 
-	if (split_has_blocks(split) && sched_node_size(split->shape, owner) < n)
-		n = sched_node_size(split->shape, owner);
-	return shard < n ? shard : split->n_shards;
+	/* Where each rank has a block, a small node has no more. */
+	if (split_has_blocks(split) &&
+	    sched_node_size(split->shape, owner) < end)
+		end = sched_node_size(split->shape, owner);
+	for (; shard < end; shard++) {
+		if ((shard + split->turn) % split->size == index)
+			return shard;
+	}
+	return SPLIT_NO_SHARD;
 }
 
-static inline uint32_t split_first_shard(const struct split *split,
-					 uint32_t owner, uint32_t index)
-{
-	uint32_t by = split->turn % split->size;
+#define split_for_each(shard, split, owner, index)                             \
+	for (shard = split_next_shard(split, owner, index, (split)->from);     \
+	     shard != SPLIT_NO_SHARD;                                          \
+	     shard = split_next_shard(split, owner, index, shard + 1))
 
-	return split_next_shard(split, owner,
-				(index + split->size - by) % split->size);
-}
-
-#define split_for_each(shard, split, owner, index)           \
-	for (shard = split_first_shard(split, owner, index); \
-	     shard < (split)->n_shards;                      \
-	     shard = split_next_shard(split, owner, shard + (split)->size))
+#define split_for_each_round(split)                                            \
+	for ((split)->from = 0; (split)->from < (split)->n_shards;             \
+	     (split)->from += (split)->width)
 
 /*
  * The longest arcs are half a ring.  Of an even number of nodes one has no
@@ -117,11 +121,11 @@ static inline struct split_way split_sink(const struct split *split)
 
 /*
  * split_ring_reduce.c: a channel's lanes give, up, down.  Returns the step of
- * the lane up that stores the first of the own blocks.
+ * the lane up that stores the own block, if there is one.
  */
-uint32_t split_reduce(struct draft *draft, const struct split *split);
+uint32_t split_reduce(struct draft *draft, struct split *split);
 
 /* split_ring_gather.c: rise, sink, share, learn. */
-void split_gather(struct draft *draft, const struct split *split, uint32_t own);
+void split_gather(struct draft *draft, struct split *split, uint32_t own);
 
 #endif
