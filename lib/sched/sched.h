@@ -228,6 +228,7 @@ struct sched_proof {
 	uint64_t chunks_sent_max; /* by the busiest rank in a pass */
 	/* Chunks a rank must send at least by the algorithm's own bound. */
 	uint64_t chunks_sent_bound;
+	uint64_t chunks_received_max; /* by the busiest rank in a pass */
 	uint32_t depth; /* messages on the longest chain of a pass */
 };
 

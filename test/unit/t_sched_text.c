@@ -12,8 +12,8 @@
 static struct sched *make(enum sched_algo algo, int n_ranks, int n_channels,
 			  int rank)
 {
-	struct sched_shape shape = {SCHED_ALL_REDUCE, algo, n_ranks, n_channels,
-				    0};
+	struct sched_shape shape = {.algo = algo, .n_ranks = n_ranks,
+				    .n_channels = n_channels};
 	struct sched *sched;
 
 	assert_int_equal(sched_make(&shape, rank, &sched), 0);
