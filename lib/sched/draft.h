@@ -44,6 +44,9 @@ extern const struct generator sched_direct_broadcast;
 extern const struct generator sched_direct_gather;
 extern const struct generator sched_direct_scatter;
 extern const struct generator sched_direct_all_to_all;
+extern const struct generator sched_tree_all_reduce;
+extern const struct generator sched_tree_broadcast;
+extern const struct generator sched_tree_reduce;
 
 /* NULL: there is no such form, or a value is out of range. */
 const struct generator *sched_generator(enum sched_collective collective,
@@ -60,6 +63,17 @@ int sched_order_new(const struct sched_shape *shape, uint32_t **out);
 
 /* Where in that order @rank stands. */
 uint32_t draft_place(const struct draft *draft, uint32_t rank);
+
+/*
+ * nodes.c: a node's ranks have the indices 0, 1, ... there, in order of rank.
+ * A size, an index or a member of nodes that are listed takes a look over the
+ * list.
+ */
+uint32_t sched_nodes(const struct sched_shape *shape);
+uint32_t sched_node_size(const struct sched_shape *shape, uint32_t node);
+uint32_t sched_node_index(const struct sched_shape *shape, uint32_t rank);
+uint32_t sched_node_member(const struct sched_shape *shape, uint32_t node,
+			   uint32_t index);
 
 /* The next lane; the steps that follow are its steps. */
 uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box);

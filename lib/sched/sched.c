@@ -24,7 +24,12 @@ static const struct {
 		[SCHED_ALL_REDUCE] = &sched_twoshot_all_reduce,
 		[SCHED_BARRIER] = &sched_twoshot_all_reduce,
 	}},
-	[SCHED_TREE] = {"tree", {NULL}},
+	[SCHED_TREE] = {"tree", {
+		[SCHED_ALL_REDUCE] = &sched_tree_all_reduce,
+		[SCHED_BARRIER] = &sched_tree_all_reduce,
+		[SCHED_BROADCAST] = &sched_tree_broadcast,
+		[SCHED_REDUCE] = &sched_tree_reduce,
+	}},
 	[SCHED_SPLIT_RING] = {"split-ring", {NULL}},
 	[SCHED_HALVING] = {"halving", {NULL}},
 	[SCHED_DIRECT] = {"direct", {
@@ -51,6 +56,11 @@ const struct generator *sched_generator(enum sched_collective collective,
 	    (unsigned int)algo >= SCHED_N_ALGOS)
 		return NULL;
 	return algos[algo].forms[collective];
+}
+
+bool sched_has_form(enum sched_collective collective, enum sched_algo algo)
+{
+	return sched_generator(collective, algo) != NULL;
 }
 
 uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box)
