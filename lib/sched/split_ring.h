@@ -9,7 +9,7 @@
 #define SPLIT_NO_SHARD UINT32_MAX
 
 struct split {
-	const struct sched_shape *shape;
+	struct nodes nodes;
 	uint32_t channel;
 	uint32_t n_nodes, n_shards;
 	/* Shards at a time, and the first of those at hand: a round. */
@@ -30,7 +30,7 @@ struct split_way {
 
 static inline bool split_has_blocks(const struct split *split)
 {
-	return sched_n_blocks(split->shape->collective, 2) > 1;
+	return sched_n_blocks(split->nodes.shape->collective, 2) > 1;
 }
 
 /* The node @by hops from this one. */
@@ -42,16 +42,15 @@ static inline uint32_t split_node_at(const struct split *split, bool up,
 
 static inline uint32_t split_mate(const struct split *split, uint32_t index)
 {
-	return sched_node_member(split->shape, split->node, index);
+	return nodes_member(&split->nodes, split->node, index);
 }
 
 static inline uint32_t split_member(const struct split *split, uint32_t node,
 				    uint32_t shard)
 {
-	uint32_t size = sched_node_size(split->shape, node);
+	uint32_t size = nodes_size(&split->nodes, node);
 
-	return sched_node_member(split->shape, node,
-				 (shard + split->turn) % size);
+	return nodes_member(&split->nodes, node, (shard + split->turn) % size);
 }
 
 static inline uint32_t split_chunk_of(const struct split *split, uint32_t node,
@@ -59,7 +58,7 @@ static inline uint32_t split_chunk_of(const struct split *split, uint32_t node,
 {
 	if (split_has_blocks(split))
 		return split_member(split, node, shard) *
-			       (uint32_t)split->shape->n_channels +
+			       (uint32_t)split->nodes.shape->n_channels +
 		       split->channel;
 	return (split->channel * split->n_shards + shard) * split->n_nodes +
 	       node;
@@ -76,23 +75,20 @@ static inline uint32_t split_next_shard(const struct split *split,
 	uint32_t end = split->from + split->width;
 
 	/* Where each rank has a block, a small node has no more. */
-	if (split_has_blocks(split) &&
-	    sched_node_size(split->shape, owner) < end)
-		end = sched_node_size(split->shape, owner);
-	for (; shard < end; shard++) {
-		if ((shard + split->turn) % split->size == index)
-			return shard;
-	}
-	return SPLIT_NO_SHARD;
+	if (split_has_blocks(split) && nodes_size(&split->nodes, owner) < end)
+		end = nodes_size(&split->nodes, owner);
+	shard += (index + split->size - (shard + split->turn) % split->size) %
+		 split->size;
+	return shard < end ? shard : SPLIT_NO_SHARD;
 }
 
-#define split_for_each(shard, split, owner, index)                             \
-	for (shard = split_next_shard(split, owner, index, (split)->from);     \
-	     shard != SPLIT_NO_SHARD;                                          \
+#define split_for_each(shard, split, owner, index)                         \
+	for (shard = split_next_shard(split, owner, index, (split)->from); \
+	     shard != SPLIT_NO_SHARD;                                      \
 	     shard = split_next_shard(split, owner, index, shard + 1))
 
-#define split_for_each_round(split)                                            \
-	for ((split)->from = 0; (split)->from < (split)->n_shards;             \
+#define split_for_each_round(split)                                \
+	for ((split)->from = 0; (split)->from < (split)->n_shards; \
 	     (split)->from += (split)->width)
 
 /*
