@@ -73,11 +73,25 @@ static void listed_nodes_tell_who_is_where(void **state)
 	}
 }
 
+static void a_node_without_a_rank_is_refused(void **state)
+{
+	uint32_t nodes[4] = {0, 2, 2, 0};
+	struct sched_shape shape = {.algo = SCHED_TREE, .n_ranks = 4,
+				    .n_channels = 1, .n_nodes = 3,
+				    .nodes = nodes};
+	struct sched *sched;
+
+	(void)state;
+	assert_int_equal(sched_make(&shape, 0, &sched), WREATH_EINVAL);
+	assert_non_null(strstr(base_error_text(), "node 1 of 3 has no rank"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_in_order_tell_who_is_where),
 		cmocka_unit_test(listed_nodes_tell_who_is_where),
+		cmocka_unit_test(a_node_without_a_rank_is_refused),
 	};
 
 	alarm(60);

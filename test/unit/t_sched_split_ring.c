@@ -199,6 +199,28 @@ static void split_ring_with_blocks_is_half_as_deep(void **state)
 	}
 }
 
+static void a_node_larger_than_one_fold_is_refused(void **state)
+{
+	struct sched_shape shape = {.algo = SCHED_SPLIT_RING, .n_channels = 1};
+	struct sched *sched;
+
+	(void)state;
+	/* The own vector is one of 64; arcs bring one or two more. */
+	for (shape.n_nodes = 1; shape.n_nodes <= 3; shape.n_nodes++) {
+		int max = 65 - shape.n_nodes;
+
+		shape.n_ranks = max * shape.n_nodes;
+		assert_int_equal(sched_make(&shape, 0, &sched), 0);
+		sched_free(sched);
+		shape.n_ranks++;
+		assert_int_equal(sched_make(&shape, 0, &sched), WREATH_EUNSUP);
+		assert_non_null(strstr(base_error_text(), "ranks of a node"));
+	}
+	shape.collective = SCHED_ALL_GATHER;
+	assert_int_equal(sched_make(&shape, 0, &sched), 0);
+	sched_free(sched);
+}
+
 /* A result is what is stored as it was folded; all others store a copy. */
 static void split_ring_folds_each_chunk_at_one_rank(void **state)
 {
@@ -290,6 +312,7 @@ int main(void)
 			split_ring_over_any_nodes_sends_out_what_it_has_to),
 		cmocka_unit_test(split_ring_is_proved_with_blocks_of_all_ranks),
 		cmocka_unit_test(split_ring_with_blocks_is_half_as_deep),
+		cmocka_unit_test(a_node_larger_than_one_fold_is_refused),
 		cmocka_unit_test(split_ring_folds_each_chunk_at_one_rank),
 		cmocka_unit_test(one_node_moves_only_raw_input_and_results),
 		cmocka_unit_test(
