@@ -88,8 +88,8 @@ END {
 			"\"best_peer_us\": %.4f, \"ratio\": %.4f, " \
 			"\"ratio_min\": %.4f, \"ratio_max\": %.4f}", \
 			n_written++ ? "," : "", part[1], part[2], part[3], \
-			mine, algo[key], best, best_us, mine / best_us, ratio_min, \
-			ratio_max >json
+			mine, algo[key], best, best_us, mine / best_us, \
+			ratio_min, ratio_max >json
 	}
 	printf "\n]\n" >json
 }

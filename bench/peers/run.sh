@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh BUILD: measure collectives of MPI, Gloo and wreath in turn, and compare.
+# run.sh BUILD: measure collectives of MPI, Gloo and wreath in turn, compare.
 # BUILD/wreath is there already.  README.md beside this file explains it all.
 #
 #   RANKS="2 4 8"   SIZES="8 1024 ..." in bytes   ROUNDS=3
