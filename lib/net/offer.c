@@ -6,7 +6,7 @@
 
 #include "net/inner.h"
 
-#define OFFER_MAGIC 0x776f0001u /* "wo", version 1 */
+#define OFFER_MAGIC 0x776f0002u /* "wo", version 2 */
 
 #define HEAD_BYTES offsetof(struct net_offer, ports)
 #define PORT_BYTES offsetof(struct net_port_offer, gids)
@@ -27,6 +27,7 @@ static void fill(const struct net_port *port, struct net_port_offer *out)
 				  : IBV_LINK_LAYER_INFINIBAND;
 	out->mtu = (uint8_t)port->attr.active_mtu;
 	out->is_soft = port->is_soft;
+	out->is_node = port->is_node;
 	out->n_gids = (uint8_t)port->n_gids;
 	memcpy(out->gids, port->gids, sizeof(out->gids));
 }
@@ -144,7 +145,9 @@ void net_offer_text(const struct net_offer *offer, char *out, size_t size)
 		at += (size_t)snprintf(out + at, size - at, "%s%s (%s%s%s",
 				       i ? ", " : "", port->name,
 				       ib ? "InfiniBand" : "Ethernet", lid,
-				       port->is_soft ? ", this host only" : "");
+				       port->is_node   ? ", this node only"
+				       : port->is_soft ? ", this host only"
+						       : "");
 		for (j = 0; j < port->n_gids && at < size; j++)
 			at += gid_text(&port->gids[j], out + at, size - at);
 		if (at < size)

@@ -14,6 +14,8 @@
 #define NET_GIDS_MAX 16 /* ... of each port */
 #define NET_TABLE_MAX 256 /* GIDs that an address handle can name */
 #define NET_TOKEN_BYTES 16
+/* The soft device that joins the ranks of a pretended node, and no others. */
+#define NET_NODE_DEVICE "node0"
 
 struct net_cm_port;
 
@@ -76,6 +78,7 @@ struct net_port {
 	uint16_t pkey_index;
 	bool line_order; /* arrivals are seen by polling memory */
 	bool is_soft;
+	bool is_node; /* for peers of the own node alone, NET_NODE_DEVICE */
 	bool is_gone; /* the device has reported its end */
 	enum ibv_event_type reported; /* the last bad news, if any */
 	bool has_reported;
@@ -120,8 +123,10 @@ _Static_assert(sizeof(struct net_record) == 72, "a record is 72 bytes");
  */
 struct net_verdict {
 	int32_t error; /* 0: it works here */
-	char text[508];
+	uint32_t rail; /* on which it does not */
+	char text[504];
 };
+_Static_assert(sizeof(struct net_verdict) == 512, "a verdict is 512 bytes");
 
 /* An offer as it travels, at most. */
 #define NET_OFFER_MAX 3072

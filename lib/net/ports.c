@@ -161,14 +161,23 @@ static bool is_known(const struct net *net, const struct verbs_device *device,
 	return false;
 }
 
-/* One of several soft ports of a kind reaches what the others reach. */
-static bool is_more_of_the_same(const struct net *net,
+/*
+ * Several soft ports of a kind reach the same peers, and all of them move bytes
+ * by the cores of the ranks themselves: a second one gains nothing.  Unless
+ * they have rates, or are asked for by name.
+ */
+static bool is_more_of_the_same(const struct net_search *search,
 				const struct net_port *port)
 {
+	const struct net *net = search->net;
 	int i;
 
+	if (!port->is_soft || search->args->has_soft_rails ||
+	    *search->args->env->text[BASE_ENV_HCA])
+		return false;
 	for (i = 0; i < net->n_ports; i++)
-		if (port->is_soft && net->ports[i].is_soft &&
+		if (net->ports[i].is_soft &&
+		    net->ports[i].is_node == port->is_node &&
 		    net->ports[i].attr.link_layer == port->attr.link_layer)
 			return true;
 	return false;
@@ -203,6 +212,8 @@ static int look_at_ports(struct net_search *search, int d)
 		port->device = device;
 		port->number = first;
 		port->is_soft = search->are_soft[d];
+		port->is_node = port->is_soft &&
+				!strcmp(device->name, NET_NODE_DEVICE);
 		err = port_try(port, search->args->env, text);
 		if (err == WREATH_ENOMEM)
 			return err;
@@ -211,7 +222,7 @@ static int look_at_ports(struct net_search *search, int d)
 			net_search_refuse(search, WREATH_EDEVICE, text);
 		else if (err)
 			net_search_refuse(search, err, base_error_text());
-		if (!err && !is_more_of_the_same(net, port))
+		if (!err && !is_more_of_the_same(search, port))
 			net->n_ports++;
 	}
 	return 0;
