@@ -166,6 +166,9 @@ int net_offer_of(const struct net *net, int rank, struct net_offer *out);
 /* "rxe0:1 (Ethernet: 10.77.0.1/24 fe80::1/64), ..." */
 void net_offer_text(const struct net_offer *offer, char *out, size_t size);
 
+/* "InfiniBand", "Ethernet" */
+const char *net_layer_name(int link_layer);
+
 /* ---- choose.c: which pairs of ports can be connected ---- */
 
 #define NET_PAIRS_MAX 16 /* that are tried; better than those beyond */

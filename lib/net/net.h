@@ -207,6 +207,21 @@ size_t net_offer(const struct net *net, void *out);
 int net_agree(struct net *net, void *offers, size_t bytes,
 	      const uint32_t *hosts, const uint32_t *nodes);
 
+/* A rail, as far as one rank knows. */
+struct net_own_rail {
+	char name[32]; /* "mlx5_0:1" */
+	const char *link_layer; /* "InfiniBand", "Ethernet" */
+	uint32_t mbps; /* 0: unknown */
+};
+
+/*
+ * The rails that there were if all ranks had ports like ours, of one host or of
+ * several, for those who want to know before ranks meet.  Ports that are not
+ * active are not waited for.  At most NET_CHANNELS_MAX into @rails.
+ */
+int net_rails_own(const struct net_args *args, struct net_own_rail *rails,
+		  int *n);
+
 /*
  * The connection to @peer on @channel, or NULL while there is none.  Made in
  * three steps: net_conn_new() fills the record for the peer, net_conn_ready()

@@ -115,6 +115,12 @@ int net_offer_of(const struct net *net, int rank, struct net_offer *out)
 			  net->names[rank]);
 }
 
+const char *net_layer_name(int link_layer)
+{
+	return link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
+						     : "InfiniBand";
+}
+
 static size_t gid_text(const struct net_gid *gid, char *out, size_t size)
 {
 	int prefix = gid->kind == NET_GID_IPV4 ? gid->prefix - 96 : gid->prefix;
@@ -144,7 +150,7 @@ void net_offer_text(const struct net_offer *offer, char *out, size_t size)
 			snprintf(lid, sizeof(lid), " LID %u", port->lid);
 		at += (size_t)snprintf(out + at, size - at, "%s%s (%s%s%s",
 				       i ? ", " : "", port->name,
-				       ib ? "InfiniBand" : "Ethernet", lid,
+				       net_layer_name(port->link_layer), lid,
 				       port->is_node   ? ", this node only"
 				       : port->is_soft ? ", this host only"
 						       : "");

@@ -263,7 +263,7 @@ static int none(const struct net_search *search)
 			  "none, unless WREATH_SOFT is off", name);
 }
 
-static int look(struct net_search *search)
+int net_ports_look(struct net_search *search)
 {
 	int d;
 	int err = 0;
@@ -289,7 +289,7 @@ int net_ports_open(struct net *net, const struct net_args *args)
 	search.n_said = strlen(search.why);
 	search.open_error = search.error;
 	while (!err) {
-		err = look(&search);
+		err = net_ports_look(&search);
 		if (err || is_enough(&search))
 			break;
 		if (!search.may_come || base_now_ns() > end_ns)

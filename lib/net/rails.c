@@ -231,8 +231,7 @@ static void tell_left(const struct net *net, const struct net_offer *offers,
 		base_log(BASE_LOG_WARN,
 			 "%s has no port like %s (%s) of %s: that rail is not "
 			 "used", net->names[left->lacks], port->name,
-			 port->link_layer == IBV_LINK_LAYER_INFINIBAND
-				 ? "InfiniBand" : "Ethernet",
+			 net_layer_name(port->link_layer),
 			 net->names[left->rank]);
 	}
 }
