@@ -38,6 +38,7 @@
 #include "mem/mem.h"
 #include "net/connect.h"
 #include "net/notes.h"
+#include "net/place.h"
 #include "net/port.h"
 
 #define NET_LANES 3	  /* lanes of a connection */
@@ -69,23 +70,6 @@ struct net_lane {
 	char *lines;
 	char *slots;
 	uint8_t index;
-};
-
-/*
- * What one rank grants another for one operation: its output, to write final
- * bytes to, and its input, to read in place.
- */
-struct net_place {
-	uint64_t output, input; /* addresses at the rank that grants */
-	uint64_t bytes;		/* of each */
-	uint32_t output_rkey, input_rkey;
-	uint32_t kinds; /* enum net_place_kind */
-	uint32_t pad;
-};
-
-enum net_place_kind {
-	NET_PLACE_OUTPUT = 1, /* else final bytes go to the slots */
-	NET_PLACE_INPUT = 2,  /* else input is sent to the slots */
 };
 
 struct net_conn {
@@ -206,21 +190,6 @@ void net_close(struct net *net);
 size_t net_offer(const struct net *net, void *out);
 int net_agree(struct net *net, void *offers, size_t bytes,
 	      const uint32_t *hosts, const uint32_t *nodes);
-
-/* A rail, as far as one rank knows. */
-struct net_own_rail {
-	char name[32]; /* "mlx5_0:1" */
-	const char *link_layer; /* "InfiniBand", "Ethernet" */
-	uint32_t mbps; /* 0: unknown */
-};
-
-/*
- * The rails that there were if all ranks had ports like ours, of one host or of
- * several, for those who want to know before ranks meet.  Ports that are not
- * active are not waited for.  At most NET_CHANNELS_MAX into @rails.
- */
-int net_rails_own(const struct net_args *args, struct net_own_rail *rails,
-		  int *n);
 
 /*
  * The connection to @peer on @channel, or NULL while there is none.  Made in

@@ -17,6 +17,7 @@
 /* The soft device that joins the ranks of a pretended node, and no others. */
 #define NET_NODE_DEVICE "node0"
 
+struct net_args;
 struct net_cm_port;
 
 enum net_gid_kind {
@@ -93,6 +94,21 @@ struct net_port {
  * @port has its device, number and attributes; its partition's index is set.
  */
 int net_port_check(struct net_port *port, const struct base_env *env);
+
+/* A rail, as far as one rank knows. */
+struct net_own_rail {
+	char name[32]; /* "mlx5_0:1" */
+	const char *link_layer; /* "InfiniBand", "Ethernet" */
+	uint32_t mbps; /* 0: unknown */
+};
+
+/*
+ * The rails that there were if all ranks had ports like ours, of one host or of
+ * several, for those who want to know before ranks meet.  Ports that are not
+ * active are not waited for.  At most NET_CHANNELS_MAX into @rails.
+ */
+int net_rails_own(const struct net_args *args, struct net_own_rail *rails,
+		  int *n);
 
 /* What two ranks tell each other to be connected; travels through boot. */
 struct net_record {

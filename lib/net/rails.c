@@ -157,7 +157,8 @@ static void sort_rails(struct net_rails *rails, int n_ranks)
 }
 
 static bool is_named(const struct net_rails *rails,
-		     const struct net_offer *offers, const struct network *network)
+		     const struct net_offer *offers,
+		     const struct network *network)
 {
 	int i;
 

@@ -12,8 +12,8 @@ shape() {
 	local got
 	# shellcheck disable=SC2016
 	got=$("$wreath" run -n "$2" --nodes "$1" --no-prefix \
-		sh -c 'echo $WREATH_RANK $WREATH_NODE' | sort -n | cut -d' ' -f2 |
-		tr -d '\n')
+		sh -c 'echo $WREATH_RANK $WREATH_NODE' | sort -n |
+		cut -d' ' -f2 | tr -d '\n')
 	[ "$got" = "$3" ] || complain "--nodes $1 of $2 ranks: $got, not $3"
 }
 
@@ -45,7 +45,7 @@ what_does_not_fit_is_refused() {
 	shows err 'places for 9 ranks on 2 nodes'
 	refused run -n 2 --nodes 3 true
 	shows err '3 nodes are more than the 2 ranks'
-	for bad in 0 -1 x 3x 3,,5 ,8 8, 4,0,4 99999999999999999999 1,x; do
+	for bad in 0 -1 x 3x 3,,5 ,8 '8,' 4,0,4 99999999999999999999 1,x; do
 		refused run -n 8 --nodes "$bad" true
 		shows err '^wreath run: --nodes: '
 	done

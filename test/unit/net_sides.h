@@ -58,8 +58,8 @@ static inline void agree(int rank)
 
 	for (i = 0; i < 2; i++)
 		net_offer(sides[i].net, offers + i * NET_OFFER_MAX);
-	assert_int_equal(net_agree(side->net, offers, NET_OFFER_MAX, here, here),
-			 0);
+	assert_int_equal(net_agree(side->net, offers, NET_OFFER_MAX, here,
+				   here), 0);
 	for (c = 0; c < N_CHANNELS; c++)
 		assert_int_equal(net_conn_new(side->net, !rank, c,
 					      &side->records[c]), 0);

@@ -361,6 +361,7 @@ int main(void)
 	seed = given ? strtoull(given, NULL, 0) : (uint64_t)getpid() << 20 ^
 						  base_now_ns();
 	printf("SEED=%llu\n", (unsigned long long)seed);
+	setenv("WREATH_LOG", "off", 1);
 	alarm(60);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
