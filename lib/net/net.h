@@ -109,23 +109,6 @@ struct net_conn {
 	uint64_t bytes_sent;
 };
 
-struct net_args {
-	const struct base_env *env;
-	/* Providers, best first for peers of the own host: soft, then ibv. */
-	const struct verbs_table *soft, *ibv; /* NULL: not there */
-	bool all_local;	 /* no rank is on another host */
-	bool all_ports;	 /* ... but some rank wants another port than soft */
-	bool crowded;	 /* ranks outnumber the cores they may use */
-	int rank, n_ranks;
-	int max_rails; /* that may be used; 0: NET_CHANNELS_MAX */
-	/* Several soft ports of a kind are several rails, since they differ in
-	 * rate, or share it out; else they all move bytes by the same cores. */
-	bool has_soft_rails;
-	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
-	char (*names)[128];
-	const struct net_notes *notes; /* NULL: nothing broken is mended */
-};
-
 struct net {
 	int rank, n_ranks;
 	int n_channels, n_slots; /* n_channels: a multiple of n_rails */

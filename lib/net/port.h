@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ports, their addresses, and what two ranks tell each other of them: a part
+ * Ports, what they are chosen by, and what two ranks tell each other: a part
  * of the door, net/net.h.
  */
 #ifndef NET_PORT_H
@@ -17,7 +17,7 @@
 /* The soft device that joins the ranks of a pretended node, and no others. */
 #define NET_NODE_DEVICE "node0"
 
-struct net_args;
+struct net_notes;
 struct net_cm_port;
 
 enum net_gid_kind {
@@ -94,6 +94,24 @@ struct net_port {
  * @port has its device, number and attributes; its partition's index is set.
  */
 int net_port_check(struct net_port *port, const struct base_env *env);
+
+/* What net_open() must know. */
+struct net_args {
+	const struct base_env *env;
+	/* Providers, best first for peers of the own host: soft, then ibv. */
+	const struct verbs_table *soft, *ibv; /* NULL: not there */
+	bool all_local;	 /* no rank is on another host */
+	bool all_ports;	 /* ... but some rank wants another port than soft */
+	bool crowded;	 /* ranks outnumber the cores they may use */
+	int rank, n_ranks;
+	int max_rails; /* that may be used; 0: NET_CHANNELS_MAX */
+	/* Several soft ports of a kind are several rails, since they differ in
+	 * rate, or share it out; else they all move bytes by the same cores. */
+	bool has_soft_rails;
+	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
+	char (*names)[128];
+	const struct net_notes *notes; /* NULL: nothing broken is mended */
+};
 
 /* A rail, as far as one rank knows. */
 struct net_own_rail {
