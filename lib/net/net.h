@@ -201,6 +201,17 @@ int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
 		  const struct net_verdict *theirs);
 int net_conn_reach(struct net *net, int peer, int channel);
 
+/* What a channel carries of a vector, beside the others: as its rail does. */
+static inline uint32_t net_channel_weight(const struct net *net, int channel)
+{
+	uint32_t mbps = net->rail_mbps[channel % net->n_rails];
+
+	return mbps ? mbps : 1;
+}
+
+/* Can every rank store to and load from every other's memory? */
+bool net_maps_all(const struct net *net);
+
 /* The devices and ports in use, for messages. */
 const char *net_text(const struct net *net);
 
@@ -229,17 +240,6 @@ int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
 
 /* Post the signature of our operation for the peers to READ. */
 void net_sign_post(struct net *net, const struct net_sign *sign);
-
-/*
- * Grant @conn's peer the places of the operation with @signature: @output,
- * and @input unless it is NULL, as far as they lie in registered regions.
- * conn->granted tells what was granted.
- */
-int net_place_grant(struct net_conn *conn, void *output, const void *input,
-		    size_t bytes, uint32_t signature);
-
-/* True once the peer's grant is there: conn->place and its maps. */
-bool net_place_take(struct net_conn *conn, uint32_t signature);
 
 /* ---- the data path ---- */
 

@@ -39,5 +39,5 @@ expect 6 "$wreath" schedule all_reduce -n 4 --rank 4
 shows err 'rank 4 is not one of 4 ranks'
 expect 6 "$wreath" schedule all_reduce --channels 5
 expect 6 "$wreath" schedule
-expect 6 "$wreath" schedule broadcast
+expect 6 "$wreath" schedule brodcast
 exit "$failed"
