@@ -303,6 +303,13 @@ int net_qp_new(struct net_conn *conn);
 int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
 		int *fd, struct ibv_mr **mr);
 
+/* Is the peer's memory to be reached by load and store? */
+static inline bool net_maps(const struct net_conn *conn)
+{
+	return conn->port->device->verbs->map && conn->port->line_order &&
+	       !verbs_is_paced(conn->port->device);
+}
+
 /* Give back what the device mapped; NULL is allowed. */
 static inline void net_unmap(struct net_conn *conn, const void *mapped)
 {

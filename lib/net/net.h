@@ -119,7 +119,7 @@ struct net {
 	size_t slot_bytes;
 	struct net_port *started[NET_PORTS_MAX]; /* ports in use */
 	int n_started;
-	bool polls_completions; /* one of them has no line order */
+	bool polls_completions; /* one has no line order, or is paced */
 	struct net_conn **conns; /* [n_ranks * NET_CHANNELS_MAX] */
 	struct net_conn **active; /* those there are */
 	int n_active;

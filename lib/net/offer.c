@@ -19,7 +19,7 @@ static void fill(const struct net_port *port, struct net_port_offer *out)
 	memset(out, 0, sizeof(*out));
 	snprintf(out->name, sizeof(out->name), "%.26s:%d", port->device->name,
 		 port->number);
-	out->mbps = verbs_port_mbps(&port->attr);
+	out->mbps = verbs_mbps(port->device, &port->attr);
 	out->lid = port->attr.lid;
 	/* Old drivers leave it open, and are InfiniBand. */
 	out->link_layer = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET

@@ -215,7 +215,7 @@ int net_conn_reach(struct net *net, int peer, int channel)
 	 * Store straight into the peer's slots where its memory can be
 	 * reached; else every slot has a copy here to WRITE from.
 	 */
-	if (conn->port->device->verbs->map && conn->port->line_order)
+	if (net_maps(conn))
 		err = map_slots(conn);
 	/* Small messages are copied there where they do not go inline. */
 	if (!err && (!conn->lanes[0].map_slots ||

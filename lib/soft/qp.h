@@ -36,6 +36,9 @@ struct soft_wqe {
 	uint16_t flags;
 	uint8_t opcode;
 	uint8_t forced; /* by a fault: enum ibv_wc_status */
+	/* On a paced port: when its first byte leaves, and when it is carried
+	 * out; 0: not known yet. */
+	uint64_t start_ns, due_ns;
 };
 
 static inline bool soft_is_atomic(int opcode)
@@ -131,6 +134,12 @@ struct soft_qp {
 	_Atomic uint8_t bounce; /* enum soft_bounce */
 	uint32_t bounce_bytes, bounce_token;
 	unsigned char *bounced; /* SOFT_PAYLOAD, made when first used */
+
+	/* On a paced port. */
+	uint32_t sq_timed; /* the first whose due time is not known */
+	uint64_t left_ns, due_ns; /* of the last with either */
+	_Atomic uint64_t next_ns; /* when to look at the queue; 0: always */
+	_Atomic uint64_t ring_ns; /* when the thread shall; 0: not for this */
 
 	/* Faults. */
 	uint64_t chaos; /* the generator's state */
