@@ -18,7 +18,6 @@ void info_probe_rails(const struct base_env *env, bool one_host,
 		.env = env,
 		.all_local = one_host,
 		.all_ports = *env->text[BASE_ENV_HCA] || !strcmp(soft, "off"),
-		.has_soft_rails = !!strpbrk(soft, "@+"),
 		.n_ranks = 1,
 		.names = names,
 	};

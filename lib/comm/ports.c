@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The ports of all ranks: found, told, and agreed upon. */
 #define _GNU_SOURCE
-#include <string.h>
-
 #include "comm/inner.h"
 #include "soft/soft.h"
 
 static int open_net(struct wreath_comm *comm)
 {
 	const struct net_notes notes = comm_notes(comm);
-	const char *soft = comm->env.text[BASE_ENV_SOFT];
 	struct net_args args = {
 		.env = &comm->env,
 		.all_local = comm->all_local,
 		.all_ports = comm->all_ports,
 		.crowded = comm->crowded,
 		.max_rails = comm->max_rails,
-		/* "roce:2@10G+100us": they have a rate, or a latency. */
-		.has_soft_rails = !!strpbrk(soft, "@+"),
 		.rank = comm->rank,
 		.n_ranks = comm->n_ranks,
 		.names = comm->names,

@@ -105,9 +105,6 @@ struct net_args {
 	bool crowded;	 /* ranks outnumber the cores they may use */
 	int rank, n_ranks;
 	int max_rails; /* that may be used; 0: NET_CHANNELS_MAX */
-	/* Several soft ports of a kind are several rails, since they differ in
-	 * rate, or share it out; else they all move bytes by the same cores. */
-	bool has_soft_rails;
 	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
 	char (*names)[128];
 	const struct net_notes *notes; /* NULL: nothing broken is mended */

@@ -163,8 +163,8 @@ static bool is_known(const struct net *net, const struct verbs_device *device,
 
 /*
  * Several soft ports of a kind reach the same peers, and all of them move bytes
- * by the cores of the ranks themselves: a second one gains nothing.  Unless
- * they have rates, or are asked for by name.
+ * by the cores of the ranks themselves: a second one gains nothing, unless it
+ * has a rate of its own.  Who asks for them by name shall have them.
  */
 static bool is_more_of_the_same(const struct net_search *search,
 				const struct net_port *port)
@@ -172,11 +172,12 @@ static bool is_more_of_the_same(const struct net_search *search,
 	const struct net *net = search->net;
 	int i;
 
-	if (!port->is_soft || search->args->has_soft_rails ||
+	if (!port->is_soft || verbs_is_paced(port->device) ||
 	    *search->args->env->text[BASE_ENV_HCA])
 		return false;
 	for (i = 0; i < net->n_ports; i++)
 		if (net->ports[i].is_soft &&
+		    !verbs_is_paced(net->ports[i].device) &&
 		    net->ports[i].is_node == port->is_node &&
 		    net->ports[i].attr.link_layer == port->attr.link_layer)
 			return true;

@@ -41,8 +41,7 @@ static void open_nets(const char *devices, int max_rails,
 	const uint32_t hosts[N_NETS] = {0};
 	struct net_args args = {.env = &env, .all_local = true,
 				.n_ranks = N_NETS, .names = names,
-				.has_soft_rails = true, .soft = &fake,
-				.max_rails = max_rails};
+				.soft = &fake, .max_rails = max_rails};
 	int i, j;
 
 	setenv("WREATH_SOFT", devices, 1);
