@@ -131,7 +131,8 @@ static void map_places(struct net_conn *conn, const struct net_place *place)
 	conn->input_map = NULL;
 	if (place->kinds & NET_PLACE_OUTPUT)
 		conn->output_map = map_place(conn, place->output_rkey,
-					     place->output, place->output_bytes);
+					     place->output,
+					     place->output_bytes);
 	if (place->kinds & NET_PLACE_INPUT)
 		conn->input_map = map_place(conn, place->input_rkey,
 					    place->input, place->input_bytes);

@@ -97,18 +97,21 @@ static void run_fleet(struct fleet *fleet, int n, enum ranks_mode mode)
 	ranks_end(&run);
 }
 
+static const char *const algos[] = {"ring",	  "auto", "twoshot", "tree",
+				    "split-ring", "halving"};
+#define N_ALGOS (sizeof(algos) / sizeof(algos[0]))
+
 static void both_kinds_of_port_are_used_at_once(void **state)
 {
-	static const char *const algos[] = {"ring", "auto", "twoshot"};
 	struct fleet fleet = {.shown = {"InfiniBand", "RoCEv2"}};
-	int i;
+	size_t i;
 
 	(void)state;
 	ranks_set("WREATH_SOFT", "ib:1,roce:1");
-	for (i = 0; i < 6; i++) {
-		ranks_set("WREATH_ALGO", algos[i / 2]);
+	for (i = 0; i < N_ALGOS; i++) {
+		ranks_set("WREATH_ALGO", algos[i]);
 		ranks_set("WREATH_ARRIVAL", i % 3 ? "auto" : "completion");
-		run_fleet(&fleet, 2 + i % 4,
+		run_fleet(&fleet, 2 + (int)i % 4,
 			  i % 2 ? RANKS_THREADS : RANKS_PROCESSES);
 	}
 }
@@ -165,13 +168,33 @@ static void pretended_nodes_change_no_result(void **state)
 		.value = {"7", "0", "0", "7", "65535", "0"},
 		.shown = {"soft0:1"},
 	};
-	int i;
+	size_t i;
 
 	(void)state;
-	for (i = 0; i < 4; i++) {
-		ranks_set("WREATH_ALGO", i % 2 ? "auto" : "ring");
-		ranks_set("WREATH_SOFT", soft[i / 2]);
-		run_fleet(&fleet, 3 + i, RANKS_PROCESSES);
+	for (i = 0; i < N_ALGOS; i++) {
+		ranks_set("WREATH_ALGO", algos[i]);
+		ranks_set("WREATH_SOFT", soft[i % 2]);
+		run_fleet(&fleet, 3 + (int)i % 4, RANKS_PROCESSES);
+	}
+}
+
+/* Of one kind as well: they share the vector by their rates. */
+static void rails_with_rates_join_nodes(void **state)
+{
+	static const char *const soft[] = {"roce:1@2G,ib:1@1G+20us",
+					   "roce:1@3G,roce:1@1G", "ib:2@2G"};
+	struct fleet fleet = {
+		.name = "WREATH_NODE",
+		.value = {"0", "0", "1", "1", "1"},
+		.shown = {"soft0:1", "soft1:1"},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(soft) / sizeof(soft[0]); i++) {
+		ranks_set("WREATH_ALGO", algos[i]);
+		ranks_set("WREATH_SOFT", soft[i]);
+		run_fleet(&fleet, 3 + (int)i, RANKS_PROCESSES);
 	}
 }
 
@@ -224,6 +247,8 @@ int main(void)
 			the_common_part_is_used_and_the_rest_named,
 			ranks_clean),
 		cmocka_unit_test_teardown(pretended_nodes_change_no_result,
+					  ranks_clean),
+		cmocka_unit_test_teardown(rails_with_rates_join_nodes,
 					  ranks_clean),
 		cmocka_unit_test_teardown(nodes_of_some_ranks_only_are_refused,
 					  ranks_clean),

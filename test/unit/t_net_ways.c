@@ -7,6 +7,7 @@
  * whose devices may be called the node's.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,6 +36,44 @@ static const char *fake_name(struct ibv_device *device)
 	return strcmp(name, "soft2") ? name : NET_NODE_DEVICE;
 }
 
+/* Where @has_dead the device's GID is the second, behind one of nobody. */
+static bool has_dead;
+
+static int fake_query_gid_ex(struct ibv_context *context, uint32_t port,
+			     uint32_t index, struct ibv_gid_entry *entry,
+			     uint32_t flags, size_t size)
+{
+	static const uint8_t dead[16] = {0xfe, 0x80, [15] = 9};
+	int err;
+
+	if (index > has_dead)
+		return ENODATA;
+	err = soft->query_gid_ex(context, port, 0, entry, flags, size);
+	if (!err && has_dead && !index)
+		memcpy(entry->gid.raw, dead, sizeof(dead));
+	return err;
+}
+
+static struct ibv_ah *fake_create_ah(struct ibv_pd *pd,
+				     struct ibv_ah_attr *attr)
+{
+	struct ibv_ah_attr real = *attr;
+
+	/* 3 is an empty one. */
+	real.grh.sgid_index = attr->grh.sgid_index == has_dead ? 0 : 3;
+	return soft->create_ah(pd, &real);
+}
+
+static int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp_attr real = *attr;
+
+	if (mask & IBV_QP_AV)
+		real.ah_attr.grh.sgid_index =
+			attr->ah_attr.grh.sgid_index == has_dead ? 0 : 3;
+	return soft->modify_qp(qp, &real, mask);
+}
+
 static void open_nets(const char *devices, int max_rails,
 		      const uint32_t nodes[N_NETS])
 {
@@ -49,6 +88,9 @@ static void open_nets(const char *devices, int max_rails,
 	assert_int_equal(soft_table(&soft), 0);
 	fake = *soft;
 	fake.get_device_name = fake_name;
+	fake.query_gid_ex = fake_query_gid_ex;
+	fake.create_ah = fake_create_ah;
+	fake.modify_qp = fake_modify_qp;
 	for (i = 0; i < N_NETS; i++) {
 		args.rank = i;
 		assert_int_equal(net_open(&args, &nets[i]), 0);
@@ -135,11 +177,73 @@ static void a_node_uses_its_own_port_and_no_other_does(void **state)
 	expect_ports(one, "n", "n");
 }
 
+/* As comm does it, between ranks 0 and 1; how many turns it took. */
+static int connect_two(void)
+{
+	struct net_record records[2][NET_CHANNELS_MAX];
+	int n = nets[0]->n_channels;
+	int c, i, turn;
+
+	for (turn = 1; turn < 100; turn++) {
+		struct net_verdict verdicts[2];
+
+		memset(verdicts, 0, sizeof(verdicts));
+		for (i = 0; i < 2; i++)
+			for (c = 0; c < n; c++)
+				assert_int_equal(net_conn_new(
+					nets[i], !i, c, &records[i][c]), 0);
+		for (i = 0; i < 2; i++) {
+			int err = 0;
+
+			for (c = 0; c < n && !err; c++)
+				err = net_conn_ready(nets[i], !i, c,
+						     &records[!i][c]);
+			if (err)
+				net_verdict(nets[i], !i, err, &verdicts[i]);
+		}
+		if (!verdicts[0].error && !verdicts[1].error)
+			return turn;
+		for (i = 0; i < 2; i++)
+			assert_int_equal(net_conn_next(nets[i], !i,
+						       &verdicts[i],
+						       &verdicts[!i]), 0);
+	}
+	return turn;
+}
+
+static void each_rail_finds_its_own_addresses(void **state)
+{
+	const uint32_t two[N_NETS] = {0, 1, 0, 1};
+	int c, i;
+
+	(void)state;
+	has_dead = true;
+	setenv("WREATH_HCA", "soft0,soft1", 1);
+	open_nets("roce:2", 0, two);
+	assert_int_equal(nets[0]->n_channels, 2);
+	/* Of the four pairs of addresses of each rail the last one works. */
+	assert_in_range(connect_two(), 4, 7);
+	for (c = 0; c < 2; c++)
+		for (i = 0; i < 2; i++) {
+			const struct net_conn *conn = net_conn(nets[i], !i, c);
+
+			assert_int_equal(conn->local.attempt, 3);
+			assert_memory_equal(
+				&conn->gid,
+				&net_conn(nets[!i], i, c)->other_gid, 16);
+		}
+	for (i = 0; i < N_NETS; i++)
+		net_close(nets[i]);
+	unsetenv("WREATH_HCA");
+	has_dead = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(channels_stay_on_their_rail),
 		cmocka_unit_test(a_node_uses_its_own_port_and_no_other_does),
+		cmocka_unit_test(each_rail_finds_its_own_addresses),
 	};
 
 	setenv("WREATH_LOG", "off", 1);
