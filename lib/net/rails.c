@@ -8,7 +8,7 @@
  * ends can tell, and all ranks must conclude alike.  Nor is a link-local
  * address, which does not tell one link from another.
  */
-#include <stdio.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "net/inner.h"
@@ -221,20 +221,37 @@ void net_rails_find(const struct net_offer *offers, int n_ranks, bool one_host,
 static void tell_left(const struct net *net, const struct net_offer *offers,
 		      const struct net_rails *rails)
 {
+	static atomic_bool is_told;
+	bool again;
 	int i;
 
-	/* All ranks know, and one tells. */
-	for (i = 0; i < rails->n_left && !net->rank; i++) {
+	/* All ranks know, and one tells; of further communicators, which are
+	 * likely of the same ranks, only who asks to hear more. */
+	if (!rails->n_left || net->rank)
+		return;
+	again = atomic_exchange(&is_told, true);
+	for (i = 0; i < rails->n_left; i++) {
 		const struct net_rail_left *left = &rails->left[i];
 		const struct net_port_offer *port =
 			&offers[left->rank].ports[left->port];
 
-		base_log(BASE_LOG_WARN,
-			 "%s has no port like %s (%s) of %s: that rail is not "
-			 "used", net->names[left->lacks], port->name,
+		base_log(again ? BASE_LOG_INFO : BASE_LOG_WARN,
+			 "%s has no port like %s (%s) of %s: it is not used "
+			 "as a rail", net->names[left->lacks], port->name,
 			 net_layer_name(port->link_layer),
 			 net->names[left->rank]);
 	}
+}
+
+static void tell_rails(const struct net *net, const struct net_offer *own)
+{
+	const uint8_t *ports = net->rail_ports + net->rank * NET_PORTS_MAX;
+	int i;
+
+	for (i = 0; i < net->n_rails && net->n_rails > 1; i++)
+		base_log(BASE_LOG_INFO, "rail %d of %d is %s, %u Mb/s", i,
+			 net->n_rails, own->ports[ports[i]].name,
+			 net->rail_mbps[i]);
 }
 
 static uint32_t node_mbps(const struct net_offer *offer)
@@ -293,6 +310,7 @@ int net_rails_agree(struct net *net)
 		net_rails_find(offers, net->n_ranks, one_host, &rails);
 		tell_left(net, offers, &rails);
 		choose(net, &rails, offers);
+		tell_rails(net, &offers[net->rank]);
 	}
 	base_free(offers);
 	return err;

@@ -74,13 +74,15 @@ static int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return soft->modify_qp(qp, &real, mask);
 }
 
-static void open_nets(const char *devices, int max_rails,
-		      const uint32_t nodes[N_NETS])
+/* By what is said to be the soft device, or libibverbs, of other hosts. */
+static void open_as(const char *devices, int max_rails, bool is_soft,
+		    const uint32_t nodes[N_NETS])
 {
-	const uint32_t hosts[N_NETS] = {0};
-	struct net_args args = {.env = &env, .all_local = true,
+	static const uint32_t here[N_NETS];
+	struct net_args args = {.env = &env, .all_local = is_soft,
 				.n_ranks = N_NETS, .names = names,
-				.soft = &fake, .max_rails = max_rails};
+				.soft = is_soft ? &fake : NULL, .ibv = &fake,
+				.max_rails = max_rails};
 	int i, j;
 
 	setenv("WREATH_SOFT", devices, 1);
@@ -100,9 +102,15 @@ static void open_nets(const char *devices, int max_rails,
 
 		for (j = 0; j < N_NETS; j++)
 			net_offer(nets[j], all + j * NET_OFFER_MAX);
-		assert_int_equal(net_agree(nets[i], all, NET_OFFER_MAX, hosts,
-					   nodes), 0);
+		assert_int_equal(net_agree(nets[i], all, NET_OFFER_MAX,
+					   is_soft ? here : nodes, nodes), 0);
 	}
+}
+
+static void open_nets(const char *devices, int max_rails,
+		      const uint32_t nodes[N_NETS])
+{
+	open_as(devices, max_rails, true, nodes);
 }
 
 static void expect_port(int i, int j, int c, char want)
@@ -177,6 +185,26 @@ static void a_node_uses_its_own_port_and_no_other_does(void **state)
 	expect_ports(one, "n", "n");
 }
 
+static void hosts_are_joined_by_all_ports_of_a_subnet(void **state)
+{
+	const uint32_t one[N_NETS] = {0, 0, 0, 0};
+	const uint32_t two[N_NETS] = {0, 0, 1, 1};
+
+	(void)state;
+	open_as("ib:2", 0, false, two);
+	assert_int_equal(nets[1]->n_rails, 2);
+	assert_int_equal(nets[1]->rail_mbps[1], 200000);
+	expect_ports(two, "00", "01");
+	open_as("ib:2", 0, false, one);
+	expect_ports(one, "01", "01");
+	open_as("ib:2", 1, false, two);
+	expect_ports(two, "0", "0");
+	/* Link-local addresses do not tell one link from another. */
+	open_as("roce:4", 0, false, two);
+	assert_int_equal(nets[1]->n_rails, 1);
+	expect_ports(two, "0", "0");
+}
+
 /* As comm does it, between ranks 0 and 1; how many turns it took. */
 static int connect_two(void)
 {
@@ -243,6 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(channels_stay_on_their_rail),
 		cmocka_unit_test(a_node_uses_its_own_port_and_no_other_does),
+		cmocka_unit_test(hosts_are_joined_by_all_ports_of_a_subnet),
 		cmocka_unit_test(each_rail_finds_its_own_addresses),
 	};
 
