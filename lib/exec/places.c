@@ -103,6 +103,8 @@ static int grant(struct exec_plan *plan)
 	uint32_t i;
 	int err;
 
+	for (i = 0; i < plan->n_awaits; i++)
+		net_lend_nothing(plan->awaits[i]);
 	for (i = 0; i < plan->n_grants_to; i++) {
 		struct net_conn *conn = plan->grants_to[i];
 		struct net_granting what;
@@ -225,13 +227,12 @@ int exec_places(struct exec_plan *plan)
 	return err;
 }
 
-/* No message under way: all have been taken. */
 static int await_reader(struct exec_plan *plan, const struct net_lane *end)
 {
 	struct exec_wait wait;
 
 	exec_wait_reset(&wait);
-	while (!net_can_send(end, 1)) {
+	while (!net_is_read(end)) {
 		int err;
 
 		plan->lanes[0].waits_for = end;

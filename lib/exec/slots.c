@@ -25,15 +25,8 @@ static int can_run(struct exec_plan *plan, struct exec_lane *lane,
 	uint32_t signature = exec_signature(plan, step);
 	uint32_t i;
 
-	if (step->after_lane >= 0) {
-		const struct exec_lane *other = &plan->lanes[step->after_lane];
-
-		if (!other->is_done &&
-		    (other->pass < lane->pass ||
-		     (other->pass == lane->pass &&
-		      other->step <= (uint32_t)step->after_step)))
-			return 0;
-	}
+	if (!exec_is_after(plan, lane, step))
+		return 0;
 	for (; lane->n_arrived < step->n_recv; lane->n_arrived++) {
 		const struct net_lane *end = step->recv[lane->n_arrived];
 
@@ -217,6 +210,9 @@ static int send_and_consume(const struct exec_plan *plan,
 {
 	uint32_t batch = (uint32_t)plan->net->n_slots / 2;
 	uint32_t signature = exec_signature(plan, step);
+	/* An empty block may be beyond the end of what was granted. */
+	size_t at = bytes ? place_offset(plan, &plan->args->out, step->block,
+					 offset) : 0;
 	uint32_t i;
 	int err;
 
@@ -226,10 +222,7 @@ static int send_and_consume(const struct exec_plan *plan,
 		if (is_read_there(plan, lane, step, end))
 			err = net_send_nothing(end, signature);
 		else if (goes_to_place(plan, lane, step, end))
-			err = net_send_place(end, place_offset(
-						     plan, &plan->args->out,
-						     step->block, offset),
-					     bytes, signature);
+			err = net_send_place(end, at, bytes, signature);
 		else
 			err = net_send_slot(end, bytes, signature);
 		if (err)

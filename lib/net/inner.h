@@ -304,10 +304,14 @@ int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
 		int *fd, struct ibv_mr **mr);
 
 /* Is the peer's memory to be reached by load and store? */
+static inline bool net_port_maps(const struct net_port *port)
+{
+	return port->device->verbs->map && port->line_order &&
+	       !verbs_is_paced(port->device);
+}
 static inline bool net_maps(const struct net_conn *conn)
 {
-	return conn->port->device->verbs->map && conn->port->line_order &&
-	       !verbs_is_paced(conn->port->device);
+	return net_port_maps(conn->port);
 }
 
 /* Give back what the device mapped; NULL is allowed. */
