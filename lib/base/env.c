@@ -82,7 +82,7 @@ static const struct base_env_var table[BASE_N_ENV] = {
 	[BASE_ENV_SOFT] = {"WREATH_SOFT", BASE_ENV_STRING, "roce:1", 0, 511,
 			   NULL,
 			   "The soft devices: a list of ib:N and roce:N, "
-			   "or off."},
+			   "each with @RATE+LATENCY if wanted, or off."},
 	[BASE_ENV_SOFT_FAULTS] = {"WREATH_SOFT_FAULTS", BASE_ENV_STRING, "",
 				  0, 511, NULL,
 				  "Faults for the soft device to inject; "

@@ -34,7 +34,7 @@ static bool parse_number(const char *text, size_t bytes,
 	size_t at = 0, i;
 	bool is_part = false;
 
-	/* 12 digits and the largest unit are less than 2^84: the product is
+	/* 15 digits and the largest unit are less than 2^90: the product is
 	 * of 128 bits. */
 	for (; at < bytes; at++) {
 		if (text[at] == '.' && at && !is_part) {

@@ -169,7 +169,9 @@ struct soft_qp {
 	struct ibv_qp_cap cap;
 	bool is_established; /* COMM_EST was told */
 	uint32_t epoch;
-	uint32_t link_epoch; /* of the peer, when we last linked */
+	uint32_t link_epoch; /* of the peer, when we last linked ... */
+	uint32_t link_qpn;   /* ... to this queue pair */
+	uint64_t link_id;    /* ... of this context */
 	bool epoch_known;
 	bool link_used;	     /* something was executed since */
 	uint32_t n_events;
