@@ -209,7 +209,8 @@ void soft_run(struct soft_qp *qp)
 	}
 	leave(qp, is_early);
 	qp->is_fast = !is_paced && qp->sq_exec == qp->sq_tail &&
-		      qp->accept_at && qp->link_used && qp->state == IBV_QPS_RTS &&
+		      qp->accept_at && qp->link_used &&
+		      qp->state == IBV_QPS_RTS &&
 		      !atomic_load(&qp->context->is_slow) &&
 		      !atomic_load(&qp->context->is_down);
 }
