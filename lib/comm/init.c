@@ -130,7 +130,9 @@ static int meet(struct wreath_comm *comm)
 static void comm_free(struct wreath_comm *comm)
 {
 	comm->magic = 0;
+	wreath_stream_destroy(comm->worker);
 	comm_plans_free(comm);
+	comm_factors_free(comm);
 	if (comm->boot)
 		boot_answer_by(comm->boot, NULL, NULL);
 	net_close(comm->net);
@@ -226,10 +228,10 @@ int wreath_comm_init(const struct wreath_unique_id *id, int rank, int n_ranks,
 	if (!id || !comm)
 		return base_error(WREATH_EINVAL, "wreath_comm_init: %s is NULL",
 				  id ? "comm" : "id");
-	if (n_ranks < 1 || n_ranks > SCHED_RANKS_MAX)
+	if (n_ranks < 1 || n_ranks > COMM_RANKS_MAX)
 		return base_error(WREATH_EINVAL,
 				  "wreath_comm_init: n_ranks %d is not in "
-				  "1..%d", n_ranks, SCHED_RANKS_MAX);
+				  "1..%d", n_ranks, COMM_RANKS_MAX);
 	if (rank < 0 || rank >= n_ranks)
 		return base_error(WREATH_EINVAL,
 				  "wreath_comm_init: rank %d is not in 0..%d",
@@ -252,11 +254,11 @@ int wreath_comm_init_env(struct wreath_comm **comm)
 		err = boot_discover(&env, &place);
 	if (err)
 		return err;
-	if (place.n_ranks > SCHED_RANKS_MAX)
+	if (place.n_ranks > COMM_RANKS_MAX)
 		return base_error(WREATH_EINVAL,
 				  "%s gives %d ranks; wreath takes at most %d",
 				  place.found_by, place.n_ranks,
-				  SCHED_RANKS_MAX);
+				  COMM_RANKS_MAX);
 	return comm_new(&place.id, place.rank, place.n_ranks, &env, comm);
 }
 
@@ -273,7 +275,7 @@ static int finalize(struct wreath_comm *comm)
 	int err;
 
 	comm_await_turn(comm, ticket);
-	sign.seq = ticket + 1;
+	sign.seq = comm_next_seq(comm);
 	err = comm_error(comm);
 	if (!err && comm->boot) {
 		net_sign_post(comm->net, &sign);
