@@ -159,6 +159,36 @@ static void a_receive_that_comes_late_is_waited_for(void **state)
 	pair_close(&a, &b);
 }
 
+/* Were it left, the thread would look for it all the time. */
+static void a_queue_pair_that_goes_leaves_no_alarm(void **state)
+{
+	struct pair_args args = {.timeout = 8, .retry_cnt = 1};
+	struct pair_end a, b, a2, b2;
+	clock_t before;
+
+	(void)state;
+	open_paced("roce:1@+400ms", &a, &b);
+	a2 = a;
+	b2 = b;
+	a2.qp = more_qp(&a2, IBV_QPT_RC, NULL);
+	b2.qp = more_qp(&b2, IBV_QPT_RC, NULL);
+	a2.card.qpn = a2.qp->qp_num;
+	b2.card.qpn = b2.qp->qp_num;
+	pair_connect(&a2, &b2.card, &args);
+	pair_connect(&b2, &a2.card, &args);
+	post_writes(&a2, 3, 64);
+	assert_int_equal(a.verbs->destroy_qp(a2.qp), 0);
+	/* From 400 ms on its time is over, and something else waits. */
+	pair_sleep_us(200000);
+	post_writes(&a, 1, 64);
+	before = clock();
+	pair_sleep_us(350000);
+	assert_true(clock() - before < CLOCKS_PER_SEC / 40);
+	expect_all(&a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(a.verbs->destroy_qp(b2.qp), 0);
+	pair_close(&a, &b);
+}
+
 static void die(struct pair_end *end, int socket)
 {
 	pair_meet(socket);
@@ -307,6 +337,7 @@ int main(void)
 		cmocka_unit_test(memory_that_is_gone_fails_only_its_request),
 		cmocka_unit_test(a_port_that_goes_down_is_waited_for),
 		cmocka_unit_test(a_receive_that_comes_late_is_waited_for),
+		cmocka_unit_test(a_queue_pair_that_goes_leaves_no_alarm),
 		cmocka_unit_test(a_peer_that_dies_is_told),
 		cmocka_unit_test(a_child_leaves_what_is_under_way_alone),
 		cmocka_unit_test(two_senders_share_their_receiver),
