@@ -200,7 +200,9 @@ int net_conn_ready(struct net *net, int peer, int channel,
 		err = net_mend_prepare(conn);
 	if (err)
 		return err;
-	return conn->cm ? look_for_way(conn) : net_qp_ready(conn);
+	err = conn->cm ? look_for_way(conn) : net_qp_ready(conn);
+	conn->has_failed = err == WREATH_EAGAIN;
+	return err;
 }
 
 int net_conn_reach(struct net *net, int peer, int channel)

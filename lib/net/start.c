@@ -112,8 +112,7 @@ bool net_maps_all(const struct net *net)
 	int i;
 
 	for (i = 0; i < net->n_started; i++)
-		if (!net->started[i]->line_order ||
-		    !net->started[i]->device->verbs->map)
+		if (!net_port_maps(net->started[i]))
 			return false;
 	return true;
 }

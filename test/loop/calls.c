@@ -310,7 +310,8 @@ static int exchange(struct rank *rank, uint64_t *own,
 static int run_pairs(struct rank *rank, uint64_t *own, struct trial_call *c)
 {
 	size_t size = wreath_type_size(c->model.type);
-	size_t out[CALLS_RANKS], in[CALLS_RANKS], out_at[CALLS_RANKS], in_at[CALLS_RANKS];
+	size_t out[CALLS_RANKS], in[CALLS_RANKS];
+	size_t out_at[CALLS_RANKS], in_at[CALLS_RANKS];
 	size_t n_out = 0;
 	size_t n_in = 0;
 	int n = rank->n_ranks;

@@ -42,7 +42,8 @@ struct trial_call {
 	bool in_place, all_local;
 	int root;
 	size_t count;		  /* of the even forms */
-	size_t counts[CALLS_RANKS][CALLS_RANKS];  /* from, to; of the others, row 0 */
+	/* From, to; of the others, row 0. */
+	size_t counts[CALLS_RANKS][CALLS_RANKS];
 	size_t displs[CALLS_RANKS];
 	size_t total;
 };

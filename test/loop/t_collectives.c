@@ -13,8 +13,9 @@ static void run_all(int only, int most, size_t bytes, int n_calls)
 	int n;
 
 	for (n = 1; n <= most; n++) {
-		const struct calls_plan plan = {.seed = ranks_seed(), .bytes = bytes,
-					  .n_calls = n_calls, .only = only};
+		const struct calls_plan plan = {
+			.seed = ranks_seed(), .bytes = bytes,
+			.n_calls = n_calls, .only = only};
 		struct ranks run = {.n = n, .body = calls_body, .arg = &plan,
 				    .mode = n % 3 ? RANKS_PROCESSES
 						  : RANKS_THREADS,
@@ -36,7 +37,8 @@ static void each_collective_is_right(void **state)
 static void all_in_any_order_are_right(void **state)
 {
 	(void)state;
-	run_all(-1, RANKS_TIMES(4, 8, CALLS_RANKS), 1 << 20, RANKS_TIMES(10, 60, 120));
+	run_all(-1, RANKS_TIMES(4, 8, CALLS_RANKS), 1 << 20,
+		RANKS_TIMES(10, 60, 120));
 }
 
 static void by_completions_as_well(void **state)
