@@ -208,7 +208,8 @@ static int trace_all(const struct sched_shape *shape,
 /* How something grows with the ranks, or the nodes. */
 enum growth {
 	CONSTANT,
-	LINEAR,
+	LINEAR,	      /* n - 1 */
+	PROPORTIONAL, /* n */
 	LOGARITHMIC,
 	SHARE, /* 1 - 1/n: all but the own part of n */
 	PIECE, /* 1/n */
@@ -223,17 +224,21 @@ static const struct law {
 	enum growth chain_moved, busy_moved;
 	bool is_cut;  /* more ranks, more and shorter pieces */
 	bool in_node; /* within a node: grows with the node's ranks */
+	bool to_all;  /* a rank's messages: one to each other rank */
 } laws[SCHED_N_ALGOS] = {
-	[SCHED_RING] = {LINEAR, LINEAR, LINEAR, SHARE, SHARE, true},
-	[SCHED_ONESHOT] = {CONSTANT, CONSTANT, LINEAR, CONSTANT, LINEAR, false},
-	[SCHED_TWOSHOT] = {CONSTANT, CONSTANT, LINEAR, PIECE, SHARE, true},
+	[SCHED_RING] = {LINEAR, PROPORTIONAL, LINEAR, SHARE, SHARE, true},
+	[SCHED_ONESHOT] = {CONSTANT, CONSTANT, LINEAR, CONSTANT, LINEAR,
+			   .to_all = true},
+	[SCHED_TWOSHOT] = {CONSTANT, CONSTANT, LINEAR, PIECE, SHARE, true,
+			   .to_all = true},
 	[SCHED_TREE] = {LOGARITHMIC, LOGARITHMIC, CONSTANT, LOGARITHMIC,
-			CONSTANT, false},
-	[SCHED_SPLIT_RING] = {LINEAR, LINEAR, LINEAR, SHARE, SHARE, true,
-			      true},
+			CONSTANT},
+	[SCHED_SPLIT_RING] = {LINEAR, PROPORTIONAL, LINEAR, SHARE, SHARE,
+			      true, true},
 	[SCHED_HALVING] = {LOGARITHMIC, LOGARITHMIC, LOGARITHMIC, SHARE, SHARE,
 			   true},
-	[SCHED_DIRECT] = {CONSTANT, CONSTANT, LINEAR, PIECE, SHARE, true},
+	[SCHED_DIRECT] = {CONSTANT, CONSTANT, LINEAR, PIECE, SHARE, true,
+			  .to_all = true},
 };
 
 static double grown(enum growth growth, double from, double to)
@@ -246,6 +251,8 @@ static double grown(enum growth growth, double from, double to)
 		break;
 	case LINEAR:
 		return (to - 1) / (from - 1);
+	case PROPORTIONAL:
+		return to / from;
 	case LOGARITHMIC:
 		return ceil(log2(to)) / ceil(log2(from));
 	case SHARE:
@@ -268,6 +275,30 @@ static void scale(struct sched_work *work, double inside, double between,
 	/* What has come is folded or copied. */
 	work->folded *= moved;
 	work->copied *= moved;
+}
+
+static void grow_busiest(struct sched_stats *stats, const struct law *law,
+			 const struct sched_shape *small,
+			 const struct sched_shape *large)
+{
+	double from = small->n_ranks;
+	double to = large->n_ranks;
+	double in = from / small->n_nodes;   /* ranks of a node */
+	double out = to / fmax(large->n_nodes, 1);
+	double busy = grown(law->busy, from, to);
+	double inside, between;
+	int t;
+
+	scale(&stats->busy, busy, busy, grown(law->busy_moved, from, to));
+	if (!law->to_all)
+		return;
+	/* The messages of a node grow with it, the others with the rest. */
+	inside = grown(LINEAR, in, out) / busy;
+	between = from > in ? (to - out) / (from - in) / busy : 1;
+	for (t = 0; t < SCHED_TIERS; t++) {
+		stats->busy.messages[t] *= t ? between : inside;
+		stats->busy.moved[t] *= t ? between : inside;
+	}
 }
 
 /*
@@ -321,8 +352,7 @@ int sched_stats_scaled(const struct sched_shape *shape,
 		scale(&stats->first[i], inside, between, moved);
 		scale(&stats->again[i], inside, between, moved);
 	}
-	scale(&stats->busy, grown(law->busy, from, to),
-	      grown(law->busy, from, to), grown(law->busy_moved, from, to));
+	grow_busiest(stats, law, &small, shape);
 	if (law->is_cut)
 		stats->pass_slots *= to / from;
 	return 0;
