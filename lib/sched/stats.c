@@ -75,7 +75,7 @@ static void count_message(const struct sched *sched,
 	moved->moved[tier] += share;
 }
 
-/* One rank's work in a pass; @in: what it receives, which its port bears too. */
+/* One rank's work in a pass; @in: what it receives, a port's load as well. */
 static void count_rank(const struct sched *sched,
 		       const struct sched_cost *cost, bool in_place,
 		       struct sched_work *own, struct sched_work *in)
@@ -144,7 +144,7 @@ static double pass_slots(const struct sched *sched,
 	return 1 / most;
 }
 
-/* What of @late lies behind @soon; where they differ in kind, no less than 0. */
+/* What of @late lies behind @soon; no less than 0 where they differ in kind. */
 static struct sched_work further(const struct sched_work *late,
 				 const struct sched_work *soon)
 {
