@@ -72,7 +72,7 @@ struct sched_stats {
 	 * ends later: for an empty vector, and for full slots.
 	 */
 	struct sched_work first[2], again[2];
-	struct sched_work busy; /* most of each that a rank has, in a pass */
+	struct sched_work busy; /* the most of each that a rank has, in a pass */
 	double pass_slots;	/* pieces of the longest kind in a pass */
 	bool is_in_place;	/* one pass does it all, whatever its size */
 };
