@@ -62,7 +62,7 @@ double sched_channel_share(const struct sched_shape *shape,
 struct sched_work {
 	double messages[SCHED_TIERS];
 	double moved[SCHED_TIERS]; /* their bytes, in parts of the pass's */
-	double folded, copied;	   /* read and written, in parts of the pass's */
+	double folded, copied; /* read and written, in parts of the pass */
 };
 
 /* What counts of a shape's schedules, for all of its sizes. */
@@ -72,7 +72,7 @@ struct sched_stats {
 	 * ends later: for an empty vector, and for full slots.
 	 */
 	struct sched_work first[2], again[2];
-	struct sched_work busy; /* the most of each that a rank has, in a pass */
+	struct sched_work busy; /* what a rank has in a pass, the most */
 	double pass_slots;	/* pieces of the longest kind in a pass */
 	bool is_in_place;	/* one pass does it all, whatever its size */
 };

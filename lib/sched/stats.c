@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What counts of a shape: its chains, and what its busiest rank has to do.
- * Small shapes are made and traced; the counts of a large one follow from a
- * small one of the same kind, since each algorithm's number of steps grows by
- * a known law.
  */
 #include <math.h>
 #include <string.h>
@@ -184,8 +181,8 @@ static int count(struct sched *const *scheds, const struct sched_cost *cost,
 	return err;
 }
 
-static int trace_all(const struct sched_shape *shape,
-		     const struct sched_cost *cost, struct sched_stats *stats)
+int sched_stats_trace(const struct sched_shape *shape,
+		      const struct sched_cost *cost, struct sched_stats *stats)
 {
 	struct sched **scheds = base_alloc((size_t)shape->n_ranks,
 					   sizeof(struct sched *));
@@ -201,161 +198,6 @@ static int trace_all(const struct sched_shape *shape,
 		sched_free(scheds[r]);
 	base_free(scheds);
 	return err;
-}
-
-/* ---- large shapes ---- */
-
-/* How something grows with the ranks, or the nodes. */
-enum growth {
-	CONSTANT,
-	LINEAR,	      /* n - 1 */
-	PROPORTIONAL, /* n */
-	LOGARITHMIC,
-	SHARE, /* 1 - 1/n: all but the own part of n */
-	PIECE, /* 1/n */
-};
-
-/*
- * The messages of the chain within a node and between nodes, those of a rank;
- * and the bytes of both.
- */
-static const struct law {
-	enum growth inside, between, busy;
-	enum growth chain_moved, busy_moved;
-	bool is_cut;  /* more ranks, more and shorter pieces */
-	bool in_node; /* within a node: grows with the node's ranks */
-	bool to_all;  /* a rank's messages: one to each other rank */
-} laws[SCHED_N_ALGOS] = {
-	[SCHED_RING] = {LINEAR, PROPORTIONAL, LINEAR, SHARE, SHARE, true},
-	[SCHED_ONESHOT] = {CONSTANT, CONSTANT, LINEAR, CONSTANT, LINEAR,
-			   .to_all = true},
-	[SCHED_TWOSHOT] = {CONSTANT, CONSTANT, LINEAR, PIECE, SHARE, true,
-			   .to_all = true},
-	[SCHED_TREE] = {LOGARITHMIC, LOGARITHMIC, CONSTANT, LOGARITHMIC,
-			CONSTANT},
-	[SCHED_SPLIT_RING] = {LINEAR, PROPORTIONAL, LINEAR, SHARE, SHARE,
-			      true, true},
-	[SCHED_HALVING] = {LOGARITHMIC, LOGARITHMIC, LOGARITHMIC, SHARE, SHARE,
-			   true},
-	[SCHED_DIRECT] = {CONSTANT, CONSTANT, LINEAR, PIECE, SHARE, true,
-			  .to_all = true},
-};
-
-static double grown(enum growth growth, double from, double to)
-{
-	/* One alone has nothing that could grow. */
-	if (from < 2)
-		return 1;
-	switch (growth) {
-	case CONSTANT:
-		break;
-	case LINEAR:
-		return (to - 1) / (from - 1);
-	case PROPORTIONAL:
-		return to / from;
-	case LOGARITHMIC:
-		return ceil(log2(to)) / ceil(log2(from));
-	case SHARE:
-		return (1 - 1 / to) / (1 - 1 / from);
-	case PIECE:
-		return from / to;
-	}
-	return 1;
-}
-
-static void scale(struct sched_work *work, double inside, double between,
-		  double moved)
-{
-	int t;
-
-	for (t = 0; t < SCHED_TIERS; t++) {
-		work->messages[t] *= t ? between : inside;
-		work->moved[t] *= moved;
-	}
-	/* What has come is folded or copied. */
-	work->folded *= moved;
-	work->copied *= moved;
-}
-
-static void grow_busiest(struct sched_stats *stats, const struct law *law,
-			 const struct sched_shape *small,
-			 const struct sched_shape *large)
-{
-	double from = small->n_ranks;
-	double to = large->n_ranks;
-	double in = from / small->n_nodes;   /* ranks of a node */
-	double out = to / fmax(large->n_nodes, 1);
-	double busy = grown(law->busy, from, to);
-	double inside, between;
-	int t;
-
-	scale(&stats->busy, busy, busy, grown(law->busy_moved, from, to));
-	if (!law->to_all)
-		return;
-	/* The messages of a node grow with it, the others with the rest. */
-	inside = grown(LINEAR, in, out) / busy;
-	between = from > in ? (to - out) / (from - in) / busy : 1;
-	for (t = 0; t < SCHED_TIERS; t++) {
-		stats->busy.messages[t] *= t ? between : inside;
-		stats->busy.moved[t] *= t ? between : inside;
-	}
-}
-
-/*
- * A shape of the same kind with no more than @n_ranks_max ranks.  Two nodes
- * are a special case of many algorithms; three and more are not.
- */
-static struct sched_shape smaller(const struct sched_shape *shape,
-				  int n_ranks_max)
-{
-	struct sched_shape small = *shape;
-	int n_nodes = shape->n_nodes > 1 ? shape->n_nodes : 1;
-	int each = (shape->n_ranks + n_nodes - 1) / n_nodes;
-
-	if (n_nodes > 3 && n_nodes > n_ranks_max / each)
-		n_nodes = n_ranks_max / each < 3 ? 3 : n_ranks_max / each;
-	if (each > n_ranks_max / n_nodes)
-		each = n_ranks_max / n_nodes;
-	small.nodes = NULL;
-	small.n_nodes = n_nodes;
-	small.n_ranks = each * n_nodes;
-	small.root = 0;
-	return small;
-}
-
-int sched_stats_scaled(const struct sched_shape *shape,
-		       const struct sched_cost *cost, int n_ranks_max,
-		       struct sched_stats *stats)
-{
-	struct sched_shape small;
-	const struct law *law;
-	double from, to, inside, between, moved;
-	int err, i;
-
-	if (shape->n_ranks <= n_ranks_max)
-		return trace_all(shape, cost, stats);
-	small = smaller(shape, n_ranks_max);
-	err = sched_check_shape(shape, 0);
-	if (!err)
-		err = trace_all(&small, cost, stats);
-	if (err)
-		return err;
-	law = &laws[shape->algo];
-	from = small.n_ranks;
-	to = shape->n_ranks;
-	inside = law->in_node ? grown(law->inside, from / small.n_nodes,
-				      to / fmax(shape->n_nodes, 1))
-			      : grown(law->inside, from, to);
-	between = grown(law->between, small.n_nodes, shape->n_nodes);
-	moved = grown(law->chain_moved, from, to);
-	for (i = 0; i < 2; i++) {
-		scale(&stats->first[i], inside, between, moved);
-		scale(&stats->again[i], inside, between, moved);
-	}
-	grow_busiest(stats, law, &small, shape);
-	if (law->is_cut)
-		stats->pass_slots *= to / from;
-	return 0;
 }
 
 int sched_stats_make(const struct sched_shape *shape,

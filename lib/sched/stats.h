@@ -16,6 +16,10 @@ double sched_chain(const struct sched_work *work,
 int sched_tier(const struct sched_shape *shape, const struct sched_cost *cost,
 	       int rank, int peer, uint32_t channel);
 
+/* The same as sched_stats_make(), whatever the number of ranks. */
+int sched_stats_trace(const struct sched_shape *shape,
+		      const struct sched_cost *cost, struct sched_stats *stats);
+
 /* What a step reads and writes of its chunk: of each, how many times over. */
 void sched_step_work(const struct sched_step *step, bool is_in_place,
 		     double *n_folded, double *n_copied);
