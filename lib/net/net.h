@@ -46,6 +46,7 @@ struct net_lane {
 	struct net_conn *conn;
 	/* Sending. */
 	uint32_t n_sent;
+	uint32_t n_lent; /* n_sent after the last that is read in our memory */
 	const _Atomic uint64_t *credit; /* messages the peer has consumed */
 	char *map_slots;  /* the peer's slots, where they can be stored to */
 	char *stage;	  /* else: our copies of its slots, to WRITE from */
@@ -243,6 +244,24 @@ static inline bool net_can_send(const struct net_lane *lane, uint32_t window)
 		atomic_load_explicit(lane->credit, memory_order_acquire);
 
 	return lane->n_sent - (uint32_t)credit < window;
+}
+
+/* Has the peer consumed all that it was to read in our memory? */
+static inline bool net_is_read(const struct net_lane *lane)
+{
+	/* Pairs with the peer's WRITE of its counter: acquire, so that the
+	 * user's next store into the memory stays behind its last read. */
+	uint64_t credit =
+		atomic_load_explicit(lane->credit, memory_order_acquire);
+
+	return (int32_t)(lane->n_lent - (uint32_t)credit) <= 0;
+}
+
+/* Nothing is lent yet; also where numbers have wrapped since the last time. */
+static inline void net_lend_nothing(struct net_lane *lane)
+{
+	lane->n_lent = (uint32_t)atomic_load_explicit(lane->credit,
+						      memory_order_relaxed);
 }
 
 /* Where the payload of the next slot message is to be stored. */

@@ -130,11 +130,13 @@ static void map_places(struct net_conn *conn, const struct net_place *place)
 	conn->output_map = NULL;
 	conn->input_map = NULL;
 	if (place->kinds & NET_PLACE_OUTPUT)
-		conn->output_map = map_place(conn, place->output_rkey,
-					     place->output, place->output_bytes);
+		conn->output_map =
+			map_place(conn, place->output_rkey, place->output,
+				  place->output_bytes);
 	if (place->kinds & NET_PLACE_INPUT)
-		conn->input_map = map_place(conn, place->input_rkey,
-					    place->input, place->input_bytes);
+		conn->input_map =
+			map_place(conn, place->input_rkey, place->input,
+				  place->input_bytes);
 }
 
 /* Word by word: the grant may be landing, and place_check() decides. */

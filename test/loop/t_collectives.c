@@ -457,6 +457,23 @@ static void by_completions_as_well(void **state)
 	run_all(-1, RANKS_TIMES(3, 5, 9), 1 << 18, RANKS_TIMES(8, 30, 60));
 }
 
+/* Those that have the form; the others are chosen for it. */
+static void by_every_algorithm(void **state)
+{
+	static const char *const algos[] = {"ring", "oneshot", "twoshot",
+					    "tree", "split-ring", "halving",
+					    "direct"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(algos) / sizeof(algos[0]); i++) {
+		ranks_set("WREATH_ALGO", algos[i]);
+		ranks_set("WREATH_CHANNELS", i % 2 ? "2" : "1");
+		run_all(-1, RANKS_TIMES(3, 5, MAX), 1 << 19,
+			RANKS_TIMES(6, 30, 60));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -465,6 +482,7 @@ int main(void)
 		cmocka_unit_test_teardown(all_in_any_order_are_right,
 					  ranks_clean),
 		cmocka_unit_test_teardown(by_completions_as_well, ranks_clean),
+		cmocka_unit_test_teardown(by_every_algorithm, ranks_clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
