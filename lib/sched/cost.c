@@ -53,6 +53,37 @@ void sched_cost_default(struct sched_cost *cost, int n_ranks, int n_cores)
 	cost->is_mapped = true;
 }
 
+void sched_cost_measured(struct sched_cost *cost,
+			 const struct sched_measured *all, int n)
+{
+	int i, t;
+
+	cost->is_plain = n > 0;
+	for (i = 0; i < n; i++) {
+		cost->is_mapped &= all[i].maps_all != 0;
+		cost->is_plain &= all[i].is_plain != 0;
+	}
+	for (t = 0; t < SCHED_TIERS; t++) {
+		double latency = -1;
+		double bandwidth = 0;
+
+		for (i = 0; i < n; i++) {
+			double rate = all[i].bandwidth[t];
+
+			/* A NaN, which nobody sends, compares to nothing. */
+			if (!(all[i].latency[t] >= 0))
+				continue;
+			latency = fmax(latency, all[i].latency[t]);
+			if (rate > 0 && (!(bandwidth > 0) || rate < bandwidth))
+				bandwidth = rate;
+		}
+		if (latency < 0)
+			continue;
+		cost->tiers[t].latency = latency;
+		cost->tiers[t].bandwidth = bandwidth;
+	}
+}
+
 static bool is_time(double seconds)
 {
 	return isfinite(seconds) && seconds >= 0;
@@ -97,7 +128,9 @@ double sched_channel_share(const struct sched_shape *shape,
 		/* Channels of a rail share it. */
 		int n_sharing = (shape->n_channels - rail + cost->n_rails - 1) /
 				cost->n_rails;
-		double rate = cost->tiers[1 + rail].bandwidth;
+		double rate = cost->weights[rail] > 0
+				      ? cost->weights[rail]
+				      : cost->tiers[1 + rail].bandwidth;
 
 		/* Without a limit all are alike. */
 		if (!(rate > 0))

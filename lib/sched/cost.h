@@ -26,7 +26,9 @@ struct sched_tier {
 
 struct sched_cost {
 	struct sched_tier tiers[SCHED_TIERS];
-	int n_rails; /* 0: there is one node, or nodes are only pretended */
+	int n_rails; /* 0: there is one node */
+	/* How rails share a vector; all 0: as their bandwidths. */
+	double weights[SCHED_RAILS_MAX];
 	double fold; /* bytes that a rank reads in a second to combine them */
 	double copy; /* and that it writes */
 	double wait; /* until a rank's turn on its core comes; 0: has its own */
@@ -47,6 +49,21 @@ struct sched_cost {
  * numbers are fitted to measurements; cost.c has their origin.
  */
 void sched_cost_default(struct sched_cost *cost, int n_ranks, int n_cores);
+
+/* What one rank has measured, with the ranks that it was paired with. */
+struct sched_measured {
+	double latency[SCHED_TIERS];   /* negative: was not measured */
+	double bandwidth[SCHED_TIERS]; /* 0: without a limit of its own */
+	uint32_t maps_all; /* memory of all others of its node is mapped */
+	uint32_t is_plain; /* ... of all ranks, and unpaced */
+};
+
+/*
+ * Take over what the ranks [n] have measured: the longest latency, the lowest
+ * bandwidth; what nobody has measured stays.  Equal lists give equal bits.
+ */
+void sched_cost_measured(struct sched_cost *cost,
+			 const struct sched_measured *all, int n);
 
 /* NULL, or what is wrong: a number that no machine has. */
 const char *sched_cost_fault(const struct sched_cost *cost);
