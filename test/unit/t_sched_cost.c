@@ -282,6 +282,40 @@ static void what_has_no_form_has_no_time(void **state)
 	assert_true(sched_predict(&shape, &cost, 8) < 0);
 }
 
+/* The slowest counts; who has not measured says nothing. */
+static void what_ranks_measured_becomes_one_cost(void **state)
+{
+	struct sched_measured all[3] = {
+		{.latency = {-1, 2e-6, -1}, .bandwidth = {5, 3e9, 7},
+		 .maps_all = 1, .is_plain = 1},
+		{.latency = {-1, 1e-6, -1}, .bandwidth = {0, 0, 0},
+		 .maps_all = 1, .is_plain = 1},
+		{.latency = {-1, NAN, 4e-6}, .bandwidth = {0, 1, 2e9},
+		 .maps_all = 1, .is_plain = 1},
+	};
+	struct sched_cost cost, fallback;
+	int i;
+
+	(void)state;
+	for (i = 3; i < SCHED_TIERS; i++)
+		all[0].latency[i] = all[1].latency[i] = all[2].latency[i] = -1;
+	sched_cost_default(&fallback, 4, 4);
+	cost = fallback;
+	sched_cost_measured(&cost, all, 3);
+	NEAR(cost.tiers[0].latency, fallback.tiers[0].latency);
+	NEAR(cost.tiers[1].latency, 2e-6);
+	NEAR(cost.tiers[1].bandwidth, 3e9);
+	NEAR(cost.tiers[2].latency, 4e-6);
+	NEAR(cost.tiers[2].bandwidth, 2e9);
+	NEAR(cost.tiers[3].bandwidth, fallback.tiers[3].bandwidth);
+	assert_true(cost.is_plain);
+	assert_true(cost.is_mapped);
+	all[1].is_plain = all[2].maps_all = 0;
+	sched_cost_measured(&cost, all, 3);
+	assert_false(cost.is_plain);
+	assert_false(cost.is_mapped);
+}
+
 static void a_cost_that_no_machine_has_is_named(void **state)
 {
 	struct sched_cost cost;
@@ -314,6 +348,7 @@ int main(void)
 		cmocka_unit_test(more_latency_or_bytes_never_cost_less),
 		cmocka_unit_test(a_large_shape_is_like_a_small_one),
 		cmocka_unit_test(what_has_no_form_has_no_time),
+		cmocka_unit_test(what_ranks_measured_becomes_one_cost),
 		cmocka_unit_test(a_cost_that_no_machine_has_is_named),
 	};
 
