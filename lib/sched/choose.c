@@ -109,14 +109,21 @@ static bool ask_rules(const struct asked *asked, size_t bytes,
 	return false;
 }
 
-/* The table above, where it was measured: plain ports of one host. */
+/*
+ * The table above, where it was measured: plain ports of one host, and two
+ * ranks with one rail between them.
+ */
 static bool ask_table(const struct asked *asked, size_t bytes,
 		      struct sched_span *span)
 {
 	const struct sched_shape *shape = asked->shape;
 	enum sched_algo algo;
 
-	if (!asked->chooser->cost.is_plain ||
+	bool is_pair = shape->n_ranks == 2 &&
+		       (asked->settings & SCHED_APART) &&
+		       asked->chooser->cost.n_rails <= 1;
+
+	if ((!asked->chooser->cost.is_plain && !is_pair) ||
 	    (shape->collective != SCHED_ALL_REDUCE &&
 	     shape->collective != SCHED_BARRIER) ||
 	    shape->n_ranks > SCHED_DIRECT_RANKS_MAX)
@@ -130,6 +137,13 @@ static bool ask_table(const struct asked *asked, size_t bytes,
 	return true;
 }
 
+/* Where predictions are as good as equal the one with fewer messages wins. */
+#define EQUAL 0.99
+static const enum sched_algo simplest_first[SCHED_N_ALGOS] = {
+	SCHED_ONESHOT, SCHED_DIRECT, SCHED_TWOSHOT, SCHED_RING, SCHED_HALVING,
+	SCHED_TREE, SCHED_SPLIT_RING,
+};
+
 static struct sched_span choose(const struct asked *asked, size_t bytes)
 {
 	struct sched_span span = {.bytes_max = bytes};
@@ -140,12 +154,12 @@ static struct sched_span choose(const struct asked *asked, size_t bytes)
 		return span;
 	for (i = 0; i < SCHED_N_ALGOS; i++) {
 		double seconds = sched_chooser_seconds(
-			asked->chooser, (enum sched_algo)i, bytes);
+			asked->chooser, simplest_first[i], bytes);
 
-		if (seconds < 0 || (least >= 0 && seconds >= least))
+		if (seconds < 0 || (least >= 0 && seconds >= EQUAL * least))
 			continue;
 		least = seconds;
-		span.algo = (enum sched_algo)i;
+		span.algo = simplest_first[i];
 	}
 	return span;
 }

@@ -161,6 +161,12 @@ double sched_chain(const struct sched_work *work,
 	return seconds;
 }
 
+/*
+ * A rank is one thread: what it does itself while its ports work delays, now
+ * and then, what they could do next.
+ */
+#define DELAYED 0.1
+
 /* The seconds of a rank that never waits; its ports work beside it. */
 static double toil(const struct sched_work *work,
 		   const struct sched_cost *cost, double bytes)
@@ -178,7 +184,8 @@ static double toil(const struct sched_work *work,
 			most = fmax(most,
 				    work->moved[i] * bytes / tier->bandwidth);
 	}
-	return fmax(most, own * cost->crowd);
+	own *= cost->crowd;
+	return fmax(most, own) + DELAYED * fmin(most, own);
 }
 
 double sched_passes(const struct sched_stats *stats,

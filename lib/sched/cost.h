@@ -183,7 +183,7 @@ struct sched_chooser {
 /*
  * For @shape, whatever its algo: the user's rules come first (@tuning, NULL:
  * none), then what was measured for plain ports, then the least of the
- * predictions, where two are equal the first in the order of enum sched_algo.
+ * predictions, or one within a hundredth of it that is simpler.
  * @settings: enum sched_setting, or'd.  WREATH_EUNSUP: no algorithm has a form
  * for the collective; WREATH_ENOMEM.
  */
