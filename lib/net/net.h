@@ -216,9 +216,6 @@ bool net_maps_all(const struct net *net);
 /* The devices and ports in use, for messages. */
 const char *net_text(const struct net *net);
 
-/* Log what the devices have reported.  A system call; not for a data path. */
-void net_events(struct net *net);
-
 /*
  * Reclaim sends, count arrivals, mend what is broken, and find failures.  0 or
  * the error that broke the net, with its text set.
@@ -230,17 +227,6 @@ int net_poll(struct net *net);
  * peers are asked to wake us.
  */
 int net_block(struct net *net, int timeout_ms);
-
-/*
- * READ the signature that @conn's peer had for operation @seq.  Blocks up to
- * @timeout_ms.  WREATH_EAGAIN: no answer, or it has not come that far;
- * otherwise 0, and sign->seq tells which operation the entry is of.
- */
-int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
-		  struct net_sign *sign);
-
-/* Post the signature of our operation for the peers to READ. */
-void net_sign_post(struct net *net, const struct net_sign *sign);
 
 /* ---- the data path ---- */
 
