@@ -31,6 +31,8 @@ static const struct {
 	{"RoCEv2", "0.987",
 	 "of InfiniBand's rate: a packet of 4096 bytes has 82 bytes around it, "
 	 "not 26 (IEEE 802.3, RFC 768, RFC 791, InfiniBand Architecture)"},
+	{"overhead", "0.2us",
+	 "assumed: of a rank's time for a message, to post and to poll"},
 	{"--memory", "1TB", "assumed: a third of what an HBM3 GPU reads"},
 	{"--bucket", "25M",
 	 "PyTorch, DistributedDataParallel: bucket_cap_mb is 25 by default"},
@@ -107,7 +109,7 @@ static void report_need(const struct plan_input *input,
 	       binary((double)input->bucket, b, sizeof(b)));
 	printf("traffic           %s a rank: 2(N-1)/N of it, N = dp\n",
 	       amount(need->traffic, a, sizeof(a)));
-	printf("to be hidden in   %.4g ms: %g of a step's %.4g ms\n",
+	printf("to be hidden in   %.6g ms: %g of a step's %.6g ms\n",
 	       need->window * 1e3, input->overlap, input->step_ms);
 	printf("needed bandwidth  %s/s a rank, each direction\n",
 	       amount(need->rate, a, sizeof(a)));

@@ -118,7 +118,6 @@ static bool ask_table(const struct asked *asked, size_t bytes,
 {
 	const struct sched_shape *shape = asked->shape;
 	enum sched_algo algo;
-
 	bool is_pair = shape->n_ranks == 2 &&
 		       (asked->settings & SCHED_APART) &&
 		       asked->chooser->cost.n_rails <= 1;
