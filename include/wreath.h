@@ -142,6 +142,28 @@ WREATH_API int wreath_comm_init(const struct wreath_unique_id *id, int rank,
  */
 WREATH_API int wreath_comm_init_env(struct wreath_comm **comm);
 
+/* The color of ranks that take no part in any communicator of a split. */
+#define WREATH_COLOR_NONE (-1)
+
+/*
+ * Cut @comm into communicators of the ranks that gave the same @color, in the
+ * order of @key, and of rank in @comm where keys are the same.  Collective over
+ * @comm, in the order of its calls; blocks.  @comm goes on; both have the same
+ * settings, whatever the environment says meanwhile.  The caller owns *@out;
+ * WREATH_COLOR_NONE makes it NULL.
+ * Errors: WREATH_EINVAL (@color is negative), WREATH_EMISMATCH, and those of
+ * wreath_comm_init(), which leave @comm as it is.
+ */
+WREATH_API int wreath_comm_split(struct wreath_comm *comm, int color, int key,
+				 struct wreath_comm **out);
+
+/*
+ * Another communicator of the same ranks, whose operations may run beside
+ * those of @comm.  Otherwise as wreath_comm_split().
+ */
+WREATH_API int wreath_comm_duplicate(struct wreath_comm *comm,
+				     struct wreath_comm **out);
+
 /* This rank's number, or WREATH_EINVAL. */
 WREATH_API int wreath_comm_rank(const struct wreath_comm *comm);
 

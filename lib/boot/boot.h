@@ -42,6 +42,15 @@ struct boot;
 int boot_root_start(const char *ifname, int n_rounds,
 		    struct wreath_unique_id *id);
 
+/*
+ * The same for one more communicator of ranks of @boot, which has more than
+ * one: listens where those ranks have reached each other, and asks neither
+ * environment nor interfaces.
+ * Errors: WREATH_ENET, WREATH_ENOMEM.
+ */
+int boot_root_start_beside(const struct boot *boot, int64_t idle_ms,
+			   struct wreath_unique_id *id);
+
 /* The id as 256 lower-case digits, as WREATH_COMM_ID takes it. */
 void boot_id_to_hex(const struct wreath_unique_id *id, char hex[257]);
 
@@ -102,6 +111,13 @@ struct boot_args {
 	 */
 	int (*while_waiting)(void *arg);
 	void *while_waiting_arg;
+	/*
+	 * Called every now and then by boot_open(), by its thread, which
+	 * returns the error that it gives within a tenth of a second; 0 goes
+	 * on.  It sets the text, and may not wait itself.  May be NULL.
+	 */
+	int (*stopped)(void *arg);
+	void *stopped_arg;
 };
 
 /*

@@ -168,6 +168,10 @@ static int join_tree(struct boot *boot, const struct boot_args *args)
 	if (err)
 		return err;
 	left_ms = boot_sock_ms_left(boot->join_deadline_ns);
+	pthread_mutex_lock(&boot->lock);
+	boot->while_waiting = args->stopped;
+	boot->while_waiting_arg = args->stopped_arg;
+	pthread_mutex_unlock(&boot->lock);
 	/* All have come: whoever is alive needs a moment only. */
 	return gather_names(boot, left_ms < 5000 ? 5000 : left_ms);
 }

@@ -108,6 +108,7 @@ struct boot {
 	unsigned char secret[BOOT_SECRET_BYTES];
 	unsigned char token[BOOT_TOKEN_BYTES];
 	struct boot_addr parent_at;
+	struct boot_addr listens_at;
 	int listener;
 	int wake;                                 /* an eventfd */
 	struct boot_link links[1 + BOOT_FAN_OUT]; /* the parent first */

@@ -127,7 +127,7 @@ static int meet(struct wreath_comm *comm)
 	return compare_infos(comm);
 }
 
-static void comm_free(struct wreath_comm *comm)
+void comm_free(struct wreath_comm *comm)
 {
 	comm->magic = 0;
 	comm_plans_free(comm);
@@ -151,6 +151,8 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 		.timeout_ms = comm->env.value[BASE_ENV_TIMEOUT],
 		.while_waiting = comm_while_waiting,
 		.while_waiting_arg = comm,
+		.stopped = comm_join_stopped,
+		.stopped_arg = comm,
 	};
 	char text[2048];
 	int err = boot_open(&args, &comm->boot);
@@ -169,18 +171,13 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 	return err;
 }
 
-static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
-		    const struct base_env *env, struct wreath_comm **out)
+int comm_alloc(int rank, int n_ranks, const struct base_env *env,
+	       struct wreath_comm **out)
 {
 	struct wreath_comm *comm = base_alloc(1, sizeof(*comm));
-	int64_t spins = env->value[BASE_ENV_SPIN];
-	char before[2048];
-	int err = 0;
 
 	if (!comm)
 		return WREATH_ENOMEM;
-	/* Devices are probed; what they refuse is no failure of the call. */
-	snprintf(before, sizeof(before), "%s", base_error_text());
 	comm->magic = COMM_MAGIC;
 	comm->rank = rank;
 	comm->n_ranks = n_ranks;
@@ -188,16 +185,18 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 	pthread_mutex_init(&comm->error_lock, NULL);
 	comm->infos = base_alloc((size_t)n_ranks, sizeof(*comm->infos));
 	comm->names = base_alloc((size_t)n_ranks, sizeof(*comm->names));
-	if (!comm->infos || !comm->names)
-		err = WREATH_ENOMEM;
-	if (!err && n_ranks > 1)
-		err = join(comm, id);
-	else if (!err)
-		snprintf(comm->names[0], sizeof(comm->names[0]), "rank 0");
-	if (err) {
+	if (!comm->infos || !comm->names) {
 		comm_free(comm);
-		return err;
+		return WREATH_ENOMEM;
 	}
+	*out = comm;
+	return 0;
+}
+
+static void set_guard(struct wreath_comm *comm)
+{
+	int64_t spins = comm->env.value[BASE_ENV_SPIN];
+
 	comm->guard.n_spins_min = (int)spins;
 	comm->guard.n_spins_max = (int)spins;
 	if (spins < 0) {
@@ -208,13 +207,48 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 		comm->guard.n_spins_min = COMM_SPINS_CROWDED;
 		comm->guard.n_spins_max = COMM_SPINS_CROWDED;
 	}
-	comm->guard.timeout_ms = env->value[BASE_ENV_TIMEOUT];
+	comm->guard.timeout_ms = comm->env.value[BASE_ENV_TIMEOUT];
 	comm->guard.stopped = comm_guard_stopped;
 	comm->guard.left = comm_guard_left;
 	comm->guard.arg = comm;
+}
+
+int comm_join(struct wreath_comm *comm, const struct wreath_unique_id *id,
+	      const struct comm_stop *stop)
+{
+	char before[2048];
+	int err = 0;
+
+	/* Devices are probed; what they refuse is no failure of the call. */
+	snprintf(before, sizeof(before), "%s", base_error_text());
+	comm->stop = stop;
+	if (comm->n_ranks > 1)
+		err = join(comm, id);
+	else
+		snprintf(comm->names[0], sizeof(comm->names[0]), "rank 0");
+	comm->stop = NULL;
+	if (err)
+		return err;
+	set_guard(comm);
 	base_error_again(0, before);
-	*out = comm;
 	return 0;
+}
+
+int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
+	     const struct base_env *env, const struct comm_stop *stop,
+	     struct wreath_comm **out)
+{
+	struct wreath_comm *comm;
+	int err = comm_alloc(rank, n_ranks, env, &comm);
+
+	if (err)
+		return err;
+	err = comm_join(comm, id, stop);
+	if (err)
+		comm_free(comm);
+	else
+		*out = comm;
+	return err;
 }
 
 int wreath_comm_init(const struct wreath_unique_id *id, int rank, int n_ranks,
@@ -235,7 +269,7 @@ int wreath_comm_init(const struct wreath_unique_id *id, int rank, int n_ranks,
 				  "wreath_comm_init: rank %d is not in 0..%d",
 				  rank, n_ranks - 1);
 	err = base_env_load(&env);
-	return err ? err : comm_new(id, rank, n_ranks, &env, comm);
+	return err ? err : comm_new(id, rank, n_ranks, &env, NULL, comm);
 }
 
 int wreath_comm_init_env(struct wreath_comm **comm)
@@ -257,30 +291,31 @@ int wreath_comm_init_env(struct wreath_comm **comm)
 				  "%s gives %d ranks; wreath takes at most %d",
 				  place.found_by, place.n_ranks,
 				  SCHED_RANKS_MAX);
-	return comm_new(&place.id, place.rank, place.n_ranks, &env, comm);
+	return comm_new(&place.id, place.rank, place.n_ranks, &env, NULL,
+			comm);
 }
 
 /* ---- ending ---- */
 
-/*
- * A call like the others: it has its place in the order, and whoever waits in
- * another call at that place learns that this rank is here.
- */
-static int finalize(struct wreath_comm *comm)
+int comm_meet(struct wreath_comm *comm, uint64_t ticket, uint32_t what)
 {
-	struct net_sign sign = {.collective = SCHED_N_COLLECTIVES};
-	uint64_t ticket = comm_ticket(comm);
+	struct net_sign sign = {.collective = what, .seq = ticket + 1};
 	int err;
 
 	comm_await_turn(comm, ticket);
-	sign.seq = ticket + 1;
 	err = comm_error(comm);
-	if (!err && comm->boot) {
-		net_sign_post(comm->net, &sign);
-		err = comm_compare(comm, &sign);
-		if (err)
-			err = comm_fail(comm, err);
-	}
+	if (err || !comm->boot)
+		return err;
+	net_sign_post(comm->net, &sign);
+	err = comm_compare(comm, &sign);
+	return err ? comm_fail(comm, err) : 0;
+}
+
+static int finalize(struct wreath_comm *comm)
+{
+	uint64_t ticket = comm_ticket(comm);
+	int err = comm_meet(comm, ticket, COMM_END);
+
 	comm_pass_turn(comm, ticket);
 	return err;
 }

@@ -32,6 +32,20 @@ struct comm_info {
 	int64_t slot_bytes;
 };
 
+/* What ends the joining of a communicator before its time. */
+struct comm_stop {
+	/* 0, or the error to end it by, with the text set; may not wait. */
+	int (*stopped)(void *arg);
+	void *arg;
+};
+
+/* Calls that are no collective, as struct net_sign tells them. */
+enum comm_call {
+	COMM_END = SCHED_N_COLLECTIVES,
+	COMM_SPLIT,
+	COMM_DUPLICATE,
+};
+
 struct wreath_comm {
 	uint64_t magic;
 	int rank, n_ranks;
@@ -42,6 +56,7 @@ struct wreath_comm {
 	struct net *net;
 	struct comm_info *infos;	/* [n_ranks] */
 	char (*names)[128];		/* [n_ranks] */
+	const struct comm_stop *stop;	/* while it joins; may be NULL */
 	struct exec_guard guard;
 	struct {
 		struct sched *sched;
@@ -80,6 +95,13 @@ void comm_pass_turn(struct wreath_comm *comm, uint64_t ticket);
 /* Wait for the turn of @op's ticket, and run it; the error is kept. */
 int comm_run(const struct comm_op *op);
 
+/*
+ * Wait for the turn of @ticket, which the caller passes, and meet all ranks
+ * there in a call that is no collective: whoever waits in another call at that
+ * place learns that this rank is in @what.
+ */
+int comm_meet(struct wreath_comm *comm, uint64_t ticket, uint32_t what);
+
 /* Wait until every ticket given out has run, up to the deadline. */
 int comm_drain(struct wreath_comm *comm);
 
@@ -104,10 +126,25 @@ static inline int comm_error(struct wreath_comm *comm)
 int comm_guard_stopped(void *arg);
 int comm_guard_left(void *arg, int peer);
 
+/*
+ * Make a communicator with settings @env: alone, then joined with the others.
+ * comm_new() is both.  @stop may be NULL.
+ */
+int comm_alloc(int rank, int n_ranks, const struct base_env *env,
+	       struct wreath_comm **out);
+int comm_join(struct wreath_comm *comm, const struct wreath_unique_id *id,
+	      const struct comm_stop *stop);
+int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
+	     const struct base_env *env, const struct comm_stop *stop,
+	     struct wreath_comm **out);
+void comm_free(struct wreath_comm *comm);
+
 /* notes.c */
 struct net_notes comm_notes(struct wreath_comm *comm);
 /* For boot: peers may need this rank, @arg, to mend a connection. */
 int comm_while_waiting(void *arg);
+/* For boot: whether the joining of communicator @arg is to end. */
+int comm_join_stopped(void *arg);
 /* For boot: what this rank, its net in @arg, is doing. */
 size_t comm_answer(void *arg, const void *ask, size_t bytes, void *reply);
 

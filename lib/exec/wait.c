@@ -30,9 +30,15 @@ void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 	const char *collective = sched_collective_name(
 		(enum sched_collective)sign->collective);
 	const char *algo = sched_algo_name((enum sched_algo)sign->algo);
+	static const char *const others[] = {
+		"the end of the communicator",
+		"a split of the communicator",
+		"a duplicate of the communicator",
+	};
 
-	if (sign->collective == SCHED_N_COLLECTIVES) {
-		snprintf(out, size, "the end of the communicator");
+	if (sign->collective - SCHED_N_COLLECTIVES < base_countof(others)) {
+		snprintf(out, size, "%s",
+			 others[sign->collective - SCHED_N_COLLECTIVES]);
 		return;
 	}
 	snprintf(out, size, "%s(count %" PRIu64 ", %s, %s) by %s",
