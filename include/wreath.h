@@ -142,6 +142,20 @@ WREATH_API int wreath_comm_init(const struct wreath_unique_id *id, int rank,
  */
 WREATH_API int wreath_comm_init_env(struct wreath_comm **comm);
 
+/*
+ * The same as wreath_comm_init(), in a thread: returns at once.  Until all
+ * ranks have joined, wreath_comm_async_error() and every call on *@comm return
+ * WREATH_EAGAIN, but for wreath_comm_rank(), wreath_comm_size(),
+ * wreath_comm_abort() and wreath_comm_destroy(), of which the last two end the
+ * joining within a second.  Then wreath_comm_async_error() is 0, or the error
+ * that wreath_comm_init() would have returned; *@comm must be destroyed then,
+ * too.
+ * Errors: WREATH_EINVAL, WREATH_ENOMEM.
+ */
+WREATH_API int wreath_comm_init_start(const struct wreath_unique_id *id,
+				      int rank, int n_ranks,
+				      struct wreath_comm **comm);
+
 /* The color of ranks that take no part in any communicator of a split. */
 #define WREATH_COLOR_NONE (-1)
 
@@ -196,7 +210,8 @@ WREATH_API int wreath_comm_destroy(struct wreath_comm *comm);
 WREATH_API int wreath_comm_abort(struct wreath_comm *comm);
 
 /*
- * 0 while @comm works, else the error that broke it.  Never blocks.
+ * 0 while @comm works, WREATH_EAGAIN while it is still joining, else the error
+ * that broke it.  Never blocks.
  * wreath_error_text() then has the sentence.
  */
 WREATH_API int wreath_comm_async_error(struct wreath_comm *comm);

@@ -251,24 +251,30 @@ int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 	return err;
 }
 
+int comm_check_init(const struct wreath_unique_id *id, int rank, int n_ranks,
+		    struct wreath_comm **comm, const char *function)
+{
+	if (!id || !comm)
+		return base_error(WREATH_EINVAL, "%s: %s is NULL", function,
+				  id ? "comm" : "id");
+	if (n_ranks < 1 || n_ranks > SCHED_RANKS_MAX)
+		return base_error(WREATH_EINVAL,
+				  "%s: n_ranks %d is not in 1..%d", function,
+				  n_ranks, SCHED_RANKS_MAX);
+	if (rank < 0 || rank >= n_ranks)
+		return base_error(WREATH_EINVAL, "%s: rank %d is not in 0..%d",
+				  function, rank, n_ranks - 1);
+	return 0;
+}
+
 int wreath_comm_init(const struct wreath_unique_id *id, int rank, int n_ranks,
 		     struct wreath_comm **comm)
 {
 	struct base_env env;
-	int err;
+	int err = comm_check_init(id, rank, n_ranks, comm, "wreath_comm_init");
 
-	if (!id || !comm)
-		return base_error(WREATH_EINVAL, "wreath_comm_init: %s is NULL",
-				  id ? "comm" : "id");
-	if (n_ranks < 1 || n_ranks > SCHED_RANKS_MAX)
-		return base_error(WREATH_EINVAL,
-				  "wreath_comm_init: n_ranks %d is not in "
-				  "1..%d", n_ranks, SCHED_RANKS_MAX);
-	if (rank < 0 || rank >= n_ranks)
-		return base_error(WREATH_EINVAL,
-				  "wreath_comm_init: rank %d is not in 0..%d",
-				  rank, n_ranks - 1);
-	err = base_env_load(&env);
+	if (!err)
+		err = base_env_load(&env);
 	return err ? err : comm_new(id, rank, n_ranks, &env, NULL, comm);
 }
 
@@ -326,6 +332,9 @@ int wreath_comm_finalize(struct wreath_comm *comm)
 
 	if (err || comm->is_final)
 		return err;
+	/* It has no place in the order yet. */
+	if (comm_is_joining(comm))
+		return comm_error(comm);
 	err = finalize(comm);
 	comm->is_final = !err;
 	return err;
@@ -340,6 +349,7 @@ int wreath_comm_destroy(struct wreath_comm *comm)
 	err = comm_check(comm, "wreath_comm_destroy");
 	if (err)
 		return err;
+	comm_join_end(comm);
 	if (!comm_error(comm))
 		err = wreath_comm_finalize(comm);
 	else
@@ -378,5 +388,7 @@ const char *wreath_comm_device(const struct wreath_comm *comm)
 {
 	if (comm_check(comm, "wreath_comm_device"))
 		return NULL;
+	if (comm_is_joining(comm))
+		return "none: still joining";
 	return comm->net ? net_text(comm->net) : "none: one rank alone";
 }

@@ -68,6 +68,7 @@ struct wreath_comm {
 	_Atomic int error;		/* what broke it, or 0 */
 	pthread_mutex_t error_lock;	/* of @error_text */
 	char error_text[2048];
+	struct comm_joining *joining; /* wreath_comm_init_start(), else NULL */
 };
 
 /* One call, as it waits in a stream. */
@@ -138,6 +139,25 @@ int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 	     const struct base_env *env, const struct comm_stop *stop,
 	     struct wreath_comm **out);
 void comm_free(struct wreath_comm *comm);
+int comm_check_init(const struct wreath_unique_id *id, int rank, int n_ranks,
+		    struct wreath_comm **comm, const char *function);
+
+/*
+ * While a thread joins it, comm->error is WREATH_EAGAIN, so that the one look
+ * that every call takes at it is enough; boot and net are the thread's then.
+ */
+static inline bool comm_is_joining(const struct wreath_comm *comm)
+{
+	/* Pairs with the release in comm_joined(). */
+	return atomic_load_explicit(&comm->error, memory_order_acquire) ==
+	       WREATH_EAGAIN;
+}
+/* The thread's joining has ended with @err and the text of the thread. */
+void comm_joined(struct wreath_comm *comm, int err);
+/* Mark as aborted; true where that is left to the thread that joins. */
+bool comm_abort_joining(struct wreath_comm *comm);
+/* start.c: wait for that thread, where there is one, having stopped it. */
+void comm_join_end(struct wreath_comm *comm);
 
 /* notes.c */
 struct net_notes comm_notes(struct wreath_comm *comm);
