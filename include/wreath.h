@@ -178,6 +178,22 @@ WREATH_API int wreath_comm_split(struct wreath_comm *comm, int color, int key,
 WREATH_API int wreath_comm_duplicate(struct wreath_comm *comm,
 				     struct wreath_comm **out);
 
+/*
+ * Make a communicator of the ranks of @comm that are still alive, in the order
+ * of their ranks, without the @n_exclude ranks in @exclude, which do not call
+ * (NULL and 0: nobody).  Called by every other rank that lives, with the same
+ * list, after a rank died or before that was noticed; it ends @comm: whatever
+ * is under way on it fails, here and on the other ranks, and it must be
+ * destroyed, after this call.  Whoever has destroyed @comm before is taken for
+ * gone, too.  All ranks get a communicator of the same ranks, or none does.
+ * Blocks up to WREATH_TIMEOUT for the others to call.
+ * Errors: WREATH_EINVAL, WREATH_EMISMATCH (different lists), WREATH_ETIMEOUT
+ * (a rank lives, and does not call), WREATH_EPEER (ranks died one after the
+ * other, too fast), WREATH_EABORTED, WREATH_ENET, WREATH_ENOMEM.
+ */
+WREATH_API int wreath_comm_shrink(struct wreath_comm *comm, const int *exclude,
+				  int n_exclude, struct wreath_comm **out);
+
 /* This rank's number, or WREATH_EINVAL. */
 WREATH_API int wreath_comm_rank(const struct wreath_comm *comm);
 

@@ -124,8 +124,7 @@ static void seat_child(struct boot *boot, int i)
 		all_up &= link->state != BOOT_LINK_WAITS;
 	}
 	boot_sock_close(&boot->guests[i].fd);
-	if (all_up)
-		boot_sock_close(&boot->listener);
+	boot->stands = all_up;
 }
 
 void boot_guest_step(struct boot *boot, int i)
@@ -168,7 +167,7 @@ void boot_guests_let_in(struct boot *boot)
 {
 	int n;
 
-	for (n = 0; n < BOOT_N_GUESTS && boot->listener >= 0; n++) {
+	for (n = 0; n < BOOT_N_GUESTS && !boot->stands; n++) {
 		int fd = boot_sock_accept(boot->listener);
 		int i = find_seat(boot);
 

@@ -103,13 +103,15 @@ struct boot {
 	int process; /* who made it: in a forked child there is no thread */
 	struct boot_shape shape;
 	struct boot_rank *ranks; /* written in boot_open() only */
+	struct boot_addr *addrs; /* where ranks listen; as @ranks */
 
 	/* The tree. */
 	unsigned char secret[BOOT_SECRET_BYTES];
 	unsigned char token[BOOT_TOKEN_BYTES];
 	struct boot_addr parent_at;
 	struct boot_addr listens_at;
-	int listener;
+	int listener; /* to the end: survivors meet there, see survey.h */
+	bool stands;  /* all children have come: nobody is let in */
 	int wake;                                 /* an eventfd */
 	struct boot_link links[1 + BOOT_FAN_OUT]; /* the parent first */
 	struct boot_auth parent_auth;

@@ -37,6 +37,15 @@ static int keep_error(struct wreath_comm *comm, int error, const char *text)
 	return comm_error(comm);
 }
 
+int comm_break(struct wreath_comm *comm, int error, int culprit,
+	       const char *text)
+{
+	error = keep_error(comm, error, text);
+	if (comm->boot)
+		boot_fail(comm->boot, error, culprit, text);
+	return error;
+}
+
 static int heard_failure(struct wreath_comm *comm)
 {
 	struct boot_failure failure;
@@ -160,8 +169,6 @@ int wreath_comm_abort(struct wreath_comm *comm)
 		return err;
 	snprintf(text, sizeof(text), "%s called wreath_comm_abort()",
 		 comm->names[comm->rank]);
-	keep_error(comm, WREATH_EABORTED, text);
-	if (comm->boot)
-		boot_fail(comm->boot, WREATH_EABORTED, comm->rank, text);
+	comm_break(comm, WREATH_EABORTED, comm->rank, text);
 	return 0;
 }

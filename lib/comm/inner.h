@@ -113,6 +113,12 @@ int comm_drain(struct wreath_comm *comm);
 void comm_own_words(const struct wreath_comm *comm, char text[2048]);
 /* The communicator is broken: keep the error, tell every rank. */
 int comm_fail(struct wreath_comm *comm, int error);
+/*
+ * The same from any thread, in no turn; the error that it is broken by from now
+ * on, which may be an earlier one.
+ */
+int comm_break(struct wreath_comm *comm, int error, int culprit,
+	       const char *text);
 /* 0, or what broke it, with the text of the calling thread set. */
 int comm_error_told(struct wreath_comm *comm);
 static inline int comm_error(struct wreath_comm *comm)
