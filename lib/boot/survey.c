@@ -176,7 +176,7 @@ static int find_chair(struct boot_survey *survey)
 
 		if (survey->args.left_out[rank])
 			continue;
-		/* One second of waiting for a dead host is enough. */
+		/* To wait for a dead host once is enough. */
 		if (silent && same_host(silent, &boot->addrs[rank]))
 			continue;
 		err = try_rank(survey, rank, &result);

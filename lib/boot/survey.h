@@ -23,8 +23,11 @@
 
 #include "tree.h"
 
-/* A host that does not answer for so long is dead. */
-#define BOOT_SILENT_MS 1000
+/*
+ * A host that does not answer for so long is dead.  The kernel repeats a lost
+ * request to connect after a second: that must be in time.
+ */
+#define BOOT_SILENT_MS 1500
 
 /* How often args.stopped is asked. */
 #define BOOT_STOPPED_MS 20
@@ -121,6 +124,16 @@ int boot_survey_no_socket(const struct boot_survey *survey, int err);
 /* Wait for all, decide, and tell them. */
 int boot_chair(struct boot_survey *survey);
 void boot_chair_release(struct boot_survey *survey);
+
+/* Close what there is of @seat, which is to be looked at soon. */
+void boot_unseat(struct boot_seat *seat, enum boot_seat_state state);
+
+/* ---- lobby.c ---- */
+
+/* Accept who waits: 0, or what this host lacks for that. */
+int boot_lobby_let_in(struct boot_survey *survey);
+/* Go on with all who have not got a seat. */
+void boot_lobby_serve(struct boot_survey *survey);
 
 /* ---- verdict.c ---- */
 

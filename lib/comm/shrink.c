@@ -122,8 +122,8 @@ static int try(struct shrink *shrink, int64_t timeout_ms,
 	stop.arg = shrink->survey;
 	id = boot_survey_id(shrink->survey, &rank, &n_ranks);
 	err = comm_new(id, rank, n_ranks, &parent->env, &stop, &child);
-	err = boot_survey_end(shrink->survey, parent->env.value[BASE_ENV_TIMEOUT],
-			      err);
+	err = boot_survey_end(shrink->survey,
+			      parent->env.value[BASE_ENV_TIMEOUT], err);
 	/* Who has joined, where others have not, must not keep what it has. */
 	if (err && child)
 		comm_free(child);
