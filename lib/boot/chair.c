@@ -8,8 +8,8 @@
 #include "sock.h"
 #include "survey.h"
 
-/* A rank that lives but ended our knock is knocked at again after so long. */
-#define AGAIN_MS 10
+/* How often deadlines are looked at. */
+#define TURN_MS 10
 
 static uint64_t from_now(int ms)
 {
@@ -67,7 +67,7 @@ void boot_unseat(struct boot_seat *seat, enum boot_seat_state state)
 {
 	boot_sock_close(&seat->talk.fd);
 	seat->state = state;
-	seat->until_ns = from_now(AGAIN_MS);
+	seat->until_ns = from_now(BOOT_AGAIN_MS);
 }
 
 /* 0, or what this host lacks to find out. */
@@ -110,7 +110,10 @@ static int serve_seat(struct boot_survey *survey, int rank, short revents)
 		return 0;
 	case BOOT_SEAT_LIVES:
 	case BOOT_SEAT_HERE:
-		/* Nobody may speak now: this is an end, or a breach. */
+		/*
+		 * Nobody may speak now: it has died, or sent us away since it
+		 * is not in the survey yet, or this is a breach.
+		 */
 		if (revents)
 			boot_unseat(seat, BOOT_SEAT_UNKNOWN);
 		return 0;
@@ -162,7 +165,7 @@ static int turn(struct boot_survey *survey)
 					  ? POLLOUT : POLLIN,
 		};
 	if (poll(survey->polled, (nfds_t)(1 + BOOT_SURVEY_GUESTS + n),
-		 AGAIN_MS) < 0)
+		 TURN_MS) < 0)
 		return 0;
 	for (i = 0; i < n && !err; i++)
 		err = serve_seat(survey, i, seats[i].revents);

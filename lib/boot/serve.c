@@ -82,7 +82,7 @@ static int prepare(struct boot *boot, struct polled *polled)
 	polled->wake = (struct pollfd){.fd = boot->wake, .events = POLLIN};
 	polled->listener =
 		(struct pollfd){.fd = boot->listener, .events = POLLIN};
-	if (boot->stands) {
+	if (boot->is_surveyed) {
 		polled->listener.fd = -1;
 	} else if (boot->deaf_until_ns > base_now_ns()) {
 		polled->listener.fd = -1;

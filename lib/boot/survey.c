@@ -11,9 +11,6 @@
 /* The chair's own deadline comes first: it knows who is missing. */
 #define GRACE_MS 1000
 
-/* Between two tries at a rank that lives but did not let us in. */
-#define RETRY_MS 20
-
 static uint64_t after(uint64_t ns, int64_t ms)
 {
 	return ns + (uint64_t)ms * 1000000;
@@ -131,6 +128,7 @@ static int say_late(struct boot_survey *survey, int rank)
 static int try_rank(struct boot_survey *survey, int rank, int *result)
 {
 	uint64_t deadline_ns = after(survey->deadline_ns, GRACE_MS);
+	int pause_ms = 1;
 
 	for (;;) {
 		int err = connect_to(survey, rank);
@@ -153,8 +151,10 @@ static int try_rank(struct boot_survey *survey, int rank, int *result)
 			*result = say_late(survey, rank);
 		if (*result)
 			return 0;
-		/* It ended, or was stormed by strangers: is it still there? */
-		poll(NULL, 0, RETRY_MS);
+		/* It is not there yet, or no more, or stormed by strangers. */
+		poll(NULL, 0, pause_ms);
+		if (pause_ms < BOOT_AGAIN_MS)
+			pause_ms *= 2;
 	}
 }
 
@@ -192,8 +192,18 @@ static int find_chair(struct boot_survey *survey)
 
 /* ---- the door ---- */
 
+/* From boot's thread to this one, and back. */
+static void own_listener(struct boot *boot, bool is_ours)
+{
+	boot_lock(boot);
+	boot->is_surveyed = is_ours;
+	boot_unlock(boot);
+	boot_sock_event_set(boot->wake);
+}
+
 static void survey_free(struct boot_survey *survey)
 {
+	own_listener(survey->boot, false);
 	boot_chair_release(survey);
 	boot_sock_close(&survey->chair.fd);
 	base_free(survey->chair.in);
@@ -243,6 +253,7 @@ int boot_survey_start(struct boot *boot, const struct boot_survey_args *args,
 
 	if (err)
 		return err;
+	own_listener(boot, true);
 	err = find_chair(survey);
 	if (err) {
 		survey_free(survey);

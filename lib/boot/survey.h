@@ -29,6 +29,12 @@
  */
 #define BOOT_SILENT_MS 1500
 
+/*
+ * A rank that lives sends away who comes before it is in the survey itself;
+ * it is asked again after so long.
+ */
+#define BOOT_AGAIN_MS 50
+
 /* How often args.stopped is asked. */
 #define BOOT_STOPPED_MS 20
 
