@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Goal: whichever ranks die, the others go on without them: all agree on who
- * is left, soon, and their sums are right; or all hear why not.
+ * is left, soon, and their sums are right.
  * Method: ranks are killed at seeded moments, one or several of every place in
  * the tree, while they work or rest; the survivors shrink until they are as
  * many as must be left.
@@ -243,128 +243,6 @@ static void who_has_destroyed_it_is_gone(void **state)
 	ranks_run(&run);
 }
 
-/* ---- what cannot be ---- */
-
-static int forget_to_call(struct rank *rank)
-{
-	const int *forgetful = rank->arg;
-	struct wreath_comm *child;
-	int err = sum_is_right(rank, rank->comm, 15);
-
-	if (err)
-		return err;
-	if (rank->rank == *forgetful) {
-		/* Long enough for the others to give up. */
-		ranks_sleep_ms(3500);
-		return 0;
-	}
-	err = wreath_comm_shrink(rank->comm, NULL, 0, &child);
-	return err ? err : rank_broken(rank, "shrunk without one who lives");
-}
-
-static void who_lives_and_does_not_call_is_named(void **state)
-{
-	static const int forgetful[] = {0, 2};
-	char name[16];
-	int i, k;
-
-	(void)state;
-	ranks_set("WREATH_TIMEOUT", "1s");
-	for (k = 0; k < 2; k++) {
-		struct ranks run = {.n = 4,
-				    .body = forget_to_call,
-				    .arg = &forgetful[k]};
-
-		snprintf(name, sizeof(name), "rank %d ", forgetful[k]);
-		ranks_start(&run);
-		ranks_join(&run);
-		for (i = 0; i < run.n; i++)
-			if (i != forgetful[k])
-				ranks_expect(&run, i, WREATH_ETIMEOUT, name);
-		ranks_end(&run);
-	}
-}
-
-static int give_other_lists(struct rank *rank)
-{
-	static const int lists[] = {4, 5};
-	struct wreath_comm *child;
-	int err = sum_is_right(rank, rank->comm, 63);
-
-	if (err || rank->rank > 3)
-		return err;
-	err = wreath_comm_shrink(rank->comm, &lists[rank->rank == 2], 1,
-				 &child);
-	return err ? err : rank_broken(rank, "shrunk by other lists");
-}
-
-static void different_lists_are_a_mismatch(void **state)
-{
-	struct ranks run = {.n = 6, .body = give_other_lists};
-	int i;
-
-	(void)state;
-	ranks_start(&run);
-	ranks_join(&run);
-	for (i = 0; i < 4; i++)
-		ranks_expect(&run, i, WREATH_EMISMATCH, "rank 2 ");
-	ranks_end(&run);
-}
-
-static int give_bad_lists(struct rank *rank)
-{
-	const int beyond = 2, twice[] = {1 - rank->rank, 1 - rank->rank};
-	struct wreath_comm *child = NULL;
-	int word = 1;
-	int err;
-
-	if (wreath_comm_shrink(rank->comm, &beyond, 1, &child) !=
-		    WREATH_EINVAL ||
-	    wreath_comm_shrink(rank->comm, &rank->rank, 1, &child) !=
-		    WREATH_EINVAL ||
-	    wreath_comm_shrink(rank->comm, twice, 2, &child) != WREATH_EINVAL ||
-	    wreath_comm_shrink(rank->comm, NULL, 1, &child) != WREATH_EINVAL ||
-	    wreath_comm_shrink(rank->comm, twice, -1, &child) !=
-		    WREATH_EINVAL ||
-	    wreath_comm_shrink(NULL, NULL, 0, &child) != WREATH_EINVAL ||
-	    wreath_comm_shrink(rank->comm, NULL, 0, NULL) != WREATH_EINVAL)
-		return rank_broken(rank, "a bad list was taken");
-	/* And did no harm. */
-	err = wreath_all_reduce(&word, &word, 1, WREATH_INT32, WREATH_SUM,
-				rank->comm, NULL);
-	if (!err && (word != 2 || child))
-		err = rank_broken(rank, "harm was done");
-	return err;
-}
-
-static void bad_lists_are_refused(void **state)
-{
-	struct ranks run = {.n = 2, .body = give_bad_lists};
-
-	(void)state;
-	ranks_run(&run);
-}
-
-static int shrink_alone(struct rank *rank)
-{
-	struct wreath_comm *child;
-	int err = wreath_comm_shrink(rank->comm, NULL, 0, &child);
-
-	if (!err)
-		err = sum_is_right(rank, child, 1);
-	if (!err)
-		err = wreath_comm_destroy(child);
-	return err;
-}
-
-static void one_rank_alone_stays_alone(void **state)
-{
-	struct ranks run = {.n = 1, .body = shrink_alone};
-
-	(void)state;
-	ranks_run(&run);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,11 +250,6 @@ int main(void)
 		cmocka_unit_test(survivors_go_on_without_any_ranks),
 		cmocka_unit_test(ranks_that_live_can_be_left_out),
 		cmocka_unit_test(who_has_destroyed_it_is_gone),
-		cmocka_unit_test_teardown(who_lives_and_does_not_call_is_named,
-					  ranks_clean),
-		cmocka_unit_test(different_lists_are_a_mismatch),
-		cmocka_unit_test(bad_lists_are_refused),
-		cmocka_unit_test(one_rank_alone_stays_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

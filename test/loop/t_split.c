@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "test/loop/ranks.h"
 
 #define DEPTH 3 /* of splits of splits */
+#define FEW 100 /* descriptors */
 
 struct plan {
 	uint64_t seed;
@@ -258,6 +261,46 @@ static void settings_are_those_of_the_parent(void **state)
 	ranks_run(&run);
 }
 
+/* A rank without a descriptor fails its group, and no more than that. */
+static int split_without_descriptors(struct rank *rank)
+{
+	struct members all = {.n = rank->n_ranks};
+	struct wreath_comm *child = NULL;
+	struct rlimit limit, none;
+	int fds[FEW];
+	int err, i;
+
+	for (i = 0; i < all.n; i++)
+		all.of[i] = i;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	/* So many at least: poll() refuses to look at more than the limit. */
+	none.rlim_cur = FEW;
+	for (i = 0; i < FEW && rank->rank == 2; i++)
+		fds[i] = dup(0);
+	if (rank->rank == 2)
+		setrlimit(RLIMIT_NOFILE, &none);
+	err = wreath_comm_split(rank->comm, rank->rank / 2, 0, &child);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (i = 0; i < FEW && rank->rank == 2; i++)
+		close(fds[i]);
+	if (rank->rank / 2 == 1 && !err)
+		return rank_broken(rank, "joined without a descriptor");
+	if (rank->rank / 2 != 1 && err)
+		return err;
+	wreath_comm_destroy(child);
+	return sum_is_right(rank, rank->comm, &all);
+}
+
+static void a_child_that_fails_spares_its_parent(void **state)
+{
+	struct ranks run = {.n = 6, .body = split_without_descriptors};
+
+	(void)state;
+	ranks_set("WREATH_JOIN_TIMEOUT", "1s");
+	ranks_run(&run);
+}
+
 /* All but the last split; that one is killed meanwhile. */
 static int split_without_one(struct rank *rank)
 {
@@ -296,6 +339,8 @@ int main(void)
 		cmocka_unit_test(a_split_that_meets_a_sum_is_a_mismatch),
 		cmocka_unit_test(bad_arguments_are_refused),
 		cmocka_unit_test_teardown(settings_are_those_of_the_parent,
+					  ranks_clean),
+		cmocka_unit_test_teardown(a_child_that_fails_spares_its_parent,
 					  ranks_clean),
 		cmocka_unit_test(a_rank_that_dies_in_a_split_is_named),
 	};
