@@ -94,6 +94,8 @@ static void count_hosts(struct wreath_comm *comm)
 		comm->crowded |= n > topo_cores_count(&cores);
 		comm->all_local &= n == comm->n_ranks;
 		comm->all_ports |= comm->infos[i].all_ports;
+		if (comm->infos[i].has_channels)
+			comm->max_rails = comm->infos[i].channels;
 	}
 }
 
@@ -109,6 +111,8 @@ static int meet(struct wreath_comm *comm)
 		.slots = (int32_t)comm->env.value[BASE_ENV_SLOTS],
 		.all_ports = *comm->env.text[BASE_ENV_HCA] ||
 			     !strcmp(comm->env.text[BASE_ENV_SOFT], "off"),
+		.has_channels = comm->env.is_set[BASE_ENV_CHANNELS],
+		.node = (int32_t)comm->env.value[BASE_ENV_NODE],
 		.slot_bytes = comm->env.value[BASE_ENV_SLOT_BYTES],
 	};
 	int err, i;
@@ -124,13 +128,16 @@ static int meet(struct wreath_comm *comm)
 			 "rank %d (%.63s, pid %d)", i, who->host, who->pid);
 	}
 	count_hosts(comm);
-	return compare_infos(comm);
+	err = compare_infos(comm);
+	return err ? err : comm_nodes_find(comm);
 }
 
 void comm_free(struct wreath_comm *comm)
 {
 	comm->magic = 0;
+	wreath_stream_destroy(comm->worker);
 	comm_plans_free(comm);
+	comm_factors_free(comm);
 	if (comm->boot)
 		boot_answer_by(comm->boot, NULL, NULL);
 	net_close(comm->net);
@@ -138,6 +145,8 @@ void comm_free(struct wreath_comm *comm)
 	pthread_mutex_destroy(&comm->error_lock);
 	base_free(comm->infos);
 	base_free(comm->names);
+	base_free(comm->hosts);
+	base_free(comm->nodes);
 	base_free(comm);
 }
 
@@ -185,7 +194,10 @@ int comm_alloc(int rank, int n_ranks, const struct base_env *env,
 	pthread_mutex_init(&comm->error_lock, NULL);
 	comm->infos = base_alloc((size_t)n_ranks, sizeof(*comm->infos));
 	comm->names = base_alloc((size_t)n_ranks, sizeof(*comm->names));
-	if (!comm->infos || !comm->names) {
+	comm->hosts = base_alloc((size_t)n_ranks, sizeof(*comm->hosts));
+	comm->nodes = base_alloc((size_t)n_ranks, sizeof(*comm->nodes));
+	comm->n_nodes = 1;
+	if (!comm->infos || !comm->names || !comm->hosts || !comm->nodes) {
 		comm_free(comm);
 		return WREATH_ENOMEM;
 	}
@@ -257,10 +269,10 @@ int comm_check_init(const struct wreath_unique_id *id, int rank, int n_ranks,
 	if (!id || !comm)
 		return base_error(WREATH_EINVAL, "%s: %s is NULL", function,
 				  id ? "comm" : "id");
-	if (n_ranks < 1 || n_ranks > SCHED_RANKS_MAX)
+	if (n_ranks < 1 || n_ranks > COMM_RANKS_MAX)
 		return base_error(WREATH_EINVAL,
 				  "%s: n_ranks %d is not in 1..%d", function,
-				  n_ranks, SCHED_RANKS_MAX);
+				  n_ranks, COMM_RANKS_MAX);
 	if (rank < 0 || rank >= n_ranks)
 		return base_error(WREATH_EINVAL, "%s: rank %d is not in 0..%d",
 				  function, rank, n_ranks - 1);
@@ -292,71 +304,13 @@ int wreath_comm_init_env(struct wreath_comm **comm)
 		err = boot_discover(&env, &place);
 	if (err)
 		return err;
-	if (place.n_ranks > SCHED_RANKS_MAX)
+	if (place.n_ranks > COMM_RANKS_MAX)
 		return base_error(WREATH_EINVAL,
 				  "%s gives %d ranks; wreath takes at most %d",
 				  place.found_by, place.n_ranks,
-				  SCHED_RANKS_MAX);
+				  COMM_RANKS_MAX);
 	return comm_new(&place.id, place.rank, place.n_ranks, &env, NULL,
 			comm);
-}
-
-/* ---- ending ---- */
-
-int comm_meet(struct wreath_comm *comm, uint64_t ticket, uint32_t what)
-{
-	struct net_sign sign = {.collective = what, .seq = ticket + 1};
-	int err;
-
-	comm_await_turn(comm, ticket);
-	err = comm_error(comm);
-	if (err || !comm->boot)
-		return err;
-	net_sign_post(comm->net, &sign);
-	err = comm_compare(comm, &sign);
-	return err ? comm_fail(comm, err) : 0;
-}
-
-static int finalize(struct wreath_comm *comm)
-{
-	uint64_t ticket = comm_ticket(comm);
-	int err = comm_meet(comm, ticket, COMM_END);
-
-	comm_pass_turn(comm, ticket);
-	return err;
-}
-
-int wreath_comm_finalize(struct wreath_comm *comm)
-{
-	int err = comm_check(comm, "wreath_comm_finalize");
-
-	if (err || comm->is_final)
-		return err;
-	/* It has no place in the order yet. */
-	if (comm_is_joining(comm))
-		return comm_error(comm);
-	err = finalize(comm);
-	comm->is_final = !err;
-	return err;
-}
-
-int wreath_comm_destroy(struct wreath_comm *comm)
-{
-	int err;
-
-	if (!comm)
-		return 0;
-	err = comm_check(comm, "wreath_comm_destroy");
-	if (err)
-		return err;
-	comm_join_end(comm);
-	if (!comm_error(comm))
-		err = wreath_comm_finalize(comm);
-	else
-		/* Nobody may be inside when the memory goes. */
-		comm_drain(comm);
-	comm_free(comm);
-	return err;
 }
 
 /* ---- queries ---- */

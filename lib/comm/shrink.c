@@ -24,7 +24,7 @@ struct shrink {
 	struct boot_survey *survey;
 	uint64_t grace_ns; /* when it ends */
 	bool is_over;	   /* the parent is */
-	bool left_out[SCHED_RANKS_MAX];
+	bool left_out[COMM_RANKS_MAX];
 };
 
 /* Nobody may wait on the old one for ranks that have gone from it to here. */

@@ -8,28 +8,55 @@ static const struct {
 	const char *name;
 	const struct generator *forms[SCHED_N_COLLECTIVES];
 } algos[SCHED_N_ALGOS] = {
-	[SCHED_RING] = {"ring",
-			{[SCHED_ALL_REDUCE] = &sched_ring_all_reduce}},
-	[SCHED_ONESHOT] = {"oneshot",
-			   {[SCHED_ALL_REDUCE] = &sched_oneshot_all_reduce}},
-	[SCHED_TWOSHOT] = {"twoshot",
-			   {[SCHED_ALL_REDUCE] = &sched_twoshot_all_reduce}},
-};
-
-static const char *const collectives[SCHED_N_COLLECTIVES] = {
-	[SCHED_ALL_REDUCE] = "all_reduce",
+	[SCHED_RING] = {"ring", {
+		[SCHED_ALL_REDUCE] = &sched_ring_all_reduce,
+		[SCHED_BARRIER] = &sched_ring_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_ring_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_ring_all_gather,
+		[SCHED_BROADCAST] = &sched_ring_broadcast,
+		[SCHED_REDUCE] = &sched_ring_reduce,
+	}},
+	[SCHED_ONESHOT] = {"oneshot", {
+		[SCHED_ALL_REDUCE] = &sched_oneshot_all_reduce,
+		[SCHED_BARRIER] = &sched_oneshot_all_reduce,
+	}},
+	[SCHED_TWOSHOT] = {"twoshot", {
+		[SCHED_ALL_REDUCE] = &sched_twoshot_all_reduce,
+		[SCHED_BARRIER] = &sched_twoshot_all_reduce,
+	}},
+	[SCHED_TREE] = {"tree", {
+		[SCHED_ALL_REDUCE] = &sched_tree_all_reduce,
+		[SCHED_BARRIER] = &sched_tree_all_reduce,
+		[SCHED_BROADCAST] = &sched_tree_broadcast,
+		[SCHED_REDUCE] = &sched_tree_reduce,
+	}},
+	[SCHED_SPLIT_RING] = {"split-ring", {
+		[SCHED_ALL_REDUCE] = &sched_split_ring_all_reduce,
+		[SCHED_BARRIER] = &sched_split_ring_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_split_ring_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_split_ring_all_gather,
+	}},
+	[SCHED_HALVING] = {"halving", {
+		[SCHED_ALL_REDUCE] = &sched_halving_all_reduce,
+		[SCHED_BARRIER] = &sched_halving_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_halving_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_halving_all_gather,
+	}},
+	[SCHED_DIRECT] = {"direct", {
+		[SCHED_REDUCE_SCATTER] = &sched_direct_reduce_scatter,
+		[SCHED_REDUCE] = &sched_direct_reduce,
+		[SCHED_ALL_GATHER] = &sched_direct_all_gather,
+		[SCHED_BROADCAST] = &sched_direct_broadcast,
+		[SCHED_GATHER] = &sched_direct_gather,
+		[SCHED_SCATTER] = &sched_direct_scatter,
+		[SCHED_ALL_TO_ALL] = &sched_direct_all_to_all,
+		[SCHED_EXCHANGE] = &sched_direct_all_to_all,
+	}},
 };
 
 const char *sched_algo_name(enum sched_algo algo)
 {
 	return (unsigned int)algo < SCHED_N_ALGOS ? algos[algo].name : NULL;
-}
-
-const char *sched_collective_name(enum sched_collective collective)
-{
-	return (unsigned int)collective < SCHED_N_COLLECTIVES
-		       ? collectives[collective]
-		       : NULL;
 }
 
 const struct generator *sched_generator(enum sched_collective collective,
@@ -41,13 +68,19 @@ const struct generator *sched_generator(enum sched_collective collective,
 	return algos[algo].forms[collective];
 }
 
-uint32_t draft_lane(struct draft *draft, uint32_t channel)
+bool sched_has_form(enum sched_collective collective, enum sched_algo algo)
+{
+	return sched_generator(collective, algo) != NULL;
+}
+
+uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box)
 {
 	uint32_t at = draft->n_lanes++;
 
 	if (draft->sched) {
 		draft->sched->lanes[at].step = draft->n_steps;
 		draft->sched->lanes[at].channel = channel;
+		draft->sched->lanes[at].box = box;
 	}
 	return at;
 }
@@ -100,19 +133,57 @@ static void generate_alone(struct draft *draft,
 	uint32_t k;
 
 	(void)rank;
-	draft->n_chunks = (uint32_t)shape->n_channels;
-	for (k = 0; k < draft->n_chunks; k++) {
+	draft->n_pieces = (uint32_t)shape->n_channels;
+	for (k = 0; k < draft->n_pieces; k++) {
 		struct sched_step *step;
 
-		draft_lane(draft, k);
+		draft_lane(draft, k, 0);
 		step = draft_step(draft, k);
 		step->local = SCHED_INPUT;
 		step->flags = SCHED_STORE;
 	}
 }
 
+static int check_nodes(const struct sched_shape *shape)
+{
+	int n_nodes = shape->n_nodes ? shape->n_nodes : 1;
+	int i;
+
+	if (n_nodes < 1 || n_nodes > shape->n_ranks)
+		return base_error(WREATH_EINVAL,
+				  "shape: n_nodes %d is not in [0, %d], the "
+				  "ranks", shape->n_nodes, shape->n_ranks);
+	for (i = 0; shape->nodes && i < shape->n_ranks; i++)
+		if (shape->nodes[i] >= (uint32_t)n_nodes)
+			return base_error(WREATH_EINVAL,
+					  "shape: rank %d is in node %u, which "
+					  "is not in [0, %d)", i,
+					  shape->nodes[i], n_nodes);
+	return 0;
+}
+
+/* Forms in which one step folds what all ranks sent. */
+static int check_fan(const struct sched_shape *shape)
+{
+	bool folds_all = shape->algo == SCHED_ONESHOT ||
+			 shape->algo == SCHED_TWOSHOT ||
+			 (shape->algo == SCHED_DIRECT &&
+			  sched_is_reducing(shape->collective));
+
+	if (!folds_all || shape->n_ranks <= SCHED_DIRECT_RANKS_MAX)
+		return 0;
+	return base_error(WREATH_EUNSUP,
+			  "%s %s takes at most %d ranks; there are %d: use "
+			  "WREATH_ALGO=ring",
+			  algos[shape->algo].name,
+			  sched_collective_name(shape->collective),
+			  SCHED_DIRECT_RANKS_MAX, shape->n_ranks);
+}
+
 int sched_check_shape(const struct sched_shape *shape, int rank)
 {
+	int err;
+
 	if ((unsigned int)shape->collective >= SCHED_N_COLLECTIVES)
 		return base_error(WREATH_EINVAL,
 				  "shape: collective %d is not in [0, %d)",
@@ -129,10 +200,15 @@ int sched_check_shape(const struct sched_shape *shape, int rank)
 		return base_error(WREATH_EINVAL,
 				  "shape: n_channels %d is not in [1, %d]",
 				  shape->n_channels, SCHED_CHANNELS_MAX);
-	if (shape->root)
+	if (shape->root && !sched_is_rooted(shape->collective))
 		return base_error(WREATH_EINVAL,
 				  "shape: root %d is not 0, and %s has no root",
-				  shape->root, collectives[shape->collective]);
+				  shape->root,
+				  sched_collective_name(shape->collective));
+	if (shape->root < 0 || shape->root >= shape->n_ranks)
+		return base_error(WREATH_EINVAL,
+				  "shape: root %d is not in [0, %d)",
+				  shape->root, shape->n_ranks);
 	if (rank < 0 || rank >= shape->n_ranks)
 		return base_error(WREATH_EINVAL,
 				  "schedule: rank %d is not in [0, %d)", rank,
@@ -140,8 +216,9 @@ int sched_check_shape(const struct sched_shape *shape, int rank)
 	if (!sched_generator(shape->collective, shape->algo))
 		return base_error(WREATH_EUNSUP, "%s has no form for %s",
 				  algos[shape->algo].name,
-				  collectives[shape->collective]);
-	return 0;
+				  sched_collective_name(shape->collective));
+	err = check_fan(shape);
+	return err ? err : check_nodes(shape);
 }
 
 /* The arrays follow each other in one block, the widest alignment first. */
@@ -151,7 +228,8 @@ _Static_assert(_Alignof(struct sched_step) <= _Alignof(struct sched) &&
 		       _Alignof(uint32_t) <= _Alignof(struct sched_step),
 	       "no padding is needed between the arrays");
 
-static struct sched *sched_new(const struct draft *counts)
+static struct sched *sched_new(const struct sched_shape *shape,
+			       const struct draft *counts)
 {
 	size_t lanes = counts->n_lanes * sizeof(struct sched_lane);
 	size_t steps = counts->n_steps * sizeof(struct sched_step);
@@ -164,7 +242,10 @@ static struct sched *sched_new(const struct draft *counts)
 	sched->lanes = (struct sched_lane *)(sched + 1);
 	sched->steps = (struct sched_step *)(sched->lanes + counts->n_lanes);
 	sched->peers = (uint32_t *)(sched->steps + counts->n_steps);
-	sched->n_chunks = counts->n_chunks;
+	sched->n_blocks =
+		(uint32_t)sched_n_blocks(shape->collective, shape->n_ranks);
+	sched->n_pieces = counts->n_pieces;
+	sched->n_chunks = sched->n_blocks * sched->n_pieces;
 	sched->n_lanes = counts->n_lanes;
 	sched->n_steps = counts->n_steps;
 	sched->n_peers = counts->n_peers;
@@ -176,26 +257,33 @@ int sched_make(const struct sched_shape *shape, int rank, struct sched **out)
 	void (*generate)(struct draft *, const struct sched_shape *, uint32_t);
 	struct draft counts = {0};
 	struct draft draft = {0};
+	uint32_t *order;
 	int err = sched_check_shape(shape, rank);
 
+	if (!err)
+		err = sched_order_new(shape, &order);
 	if (err)
 		return err;
 	generate = shape->n_ranks == 1
 			   ? generate_alone
 			   : sched_generator(shape->collective, shape->algo)
 				     ->generate;
+	counts.order = order;
 	generate(&counts, shape, (uint32_t)rank);
 	wreath_assert(counts.n_lanes <= SCHED_LANES_MAX);
-	draft.sched = sched_new(&counts);
-	if (!draft.sched)
-		return WREATH_ENOMEM;
-	draft.sched->shape = *shape;
-	draft.sched->rank = rank;
-	generate(&draft, shape, (uint32_t)rank);
-	wreath_assert(draft.n_steps == counts.n_steps);
-	wreath_assert(draft.n_peers == counts.n_peers);
-	*out = draft.sched;
-	return 0;
+	draft.sched = sched_new(shape, &counts);
+	if (draft.sched) {
+		draft.order = order;
+		draft.sched->shape = *shape;
+		draft.sched->rank = rank;
+		generate(&draft, shape, (uint32_t)rank);
+		wreath_assert(!(draft.n_pieces % (uint32_t)shape->n_channels));
+		wreath_assert(draft.n_steps == counts.n_steps);
+		wreath_assert(draft.n_peers == counts.n_peers);
+		*out = draft.sched;
+	}
+	base_free(order);
+	return draft.sched ? 0 : WREATH_ENOMEM;
 }
 
 void sched_free(struct sched *sched)
