@@ -86,9 +86,11 @@ enum sched_algo comm_choose(const struct wreath_comm *comm,
 		       : guess(comm, collective, bytes);
 }
 
-static int choose(struct wreath_comm *comm, enum sched_collective collective,
+static int choose(struct wreath_comm *comm, const struct net_sign *sign,
 		  size_t bytes, enum sched_algo *algo)
 {
+	enum sched_collective collective =
+		(enum sched_collective)sign->collective;
 	const struct sched_chooser *chooser;
 	int err;
 
@@ -97,7 +99,12 @@ static int choose(struct wreath_comm *comm, enum sched_collective collective,
 		return 0;
 	chooser = comm_chooser(comm, collective);
 	if (base_unlikely(!chooser)) {
-		err = comm_chooser_new(comm, collective, &chooser);
+		/* All ranks come here together, or disagree, which is told
+		 * before they exchange what no other call would. */
+		net_sign_post(comm->net, sign);
+		err = comm_compare(comm, sign);
+		if (!err)
+			err = comm_chooser_new(comm, collective, &chooser);
 		if (err)
 			return err;
 	}
@@ -136,7 +143,8 @@ static int run(struct comm_op *op)
 	if (err)
 		return err;
 	args.sign.seq = comm_next_seq(comm);
-	err = choose(comm, op->collective,
+	args.sign.algo = SCHED_N_ALGOS;
+	err = choose(comm, &args.sign,
 		     args.longest * (size_t)sched_n_blocks(op->collective,
 							   comm->n_ranks),
 		     &algo);
