@@ -63,10 +63,16 @@ static enum sched_algo guess(const struct wreath_comm *comm,
 
 /* What WREATH_ALGO asks for, or SCHED_N_ALGOS. */
 static enum sched_algo wanted(const struct wreath_comm *comm,
-			      enum sched_collective collective)
+			      enum sched_collective collective, size_t bytes)
 {
 	/* The first word of WREATH_ALGO is auto; the rest is in order. */
 	int64_t algo = comm->env.value[BASE_ENV_ALGO] - 1;
+
+	/* Directly, an all-reduce is one of two. */
+	if (base_unlikely(algo == SCHED_DIRECT) &&
+	    sched_has_form(collective, SCHED_ONESHOT))
+		return guess(comm, collective, bytes) == SCHED_ONESHOT
+			       ? SCHED_ONESHOT : SCHED_TWOSHOT;
 
 	if (base_unlikely(algo >= 0) &&
 	    sched_has_form(collective, (enum sched_algo)algo))
@@ -78,7 +84,7 @@ enum sched_algo comm_choose(const struct wreath_comm *comm,
 			    enum sched_collective collective, size_t bytes)
 {
 	const struct sched_chooser *chooser = comm_chooser(comm, collective);
-	enum sched_algo algo = wanted(comm, collective);
+	enum sched_algo algo = wanted(comm, collective, bytes);
 
 	if (algo != SCHED_N_ALGOS)
 		return algo;
@@ -94,7 +100,7 @@ static int choose(struct wreath_comm *comm, const struct net_sign *sign,
 	const struct sched_chooser *chooser;
 	int err;
 
-	*algo = wanted(comm, collective);
+	*algo = wanted(comm, collective, bytes);
 	if (base_unlikely(*algo != SCHED_N_ALGOS))
 		return 0;
 	chooser = comm_chooser(comm, collective);
