@@ -158,6 +158,53 @@ static inline int all_prove_form(enum sched_collective collective,
 	return n_proofs;
 }
 
+/* Nodes by chance, each of them with a rank. */
+static inline void all_draw_nodes(struct sched_shape *shape, uint32_t *nodes,
+				  uint64_t *random)
+{
+	uint32_t n = (uint32_t)shape->n_ranks;
+	uint32_t n_nodes = 1 + kit_below(random, n);
+	uint32_t i;
+
+	shape->n_nodes = (int)n_nodes;
+	shape->nodes = NULL;
+	if (!kit_below(random, 3))
+		return;
+	for (i = 0; i < n; i++)
+		nodes[i] = i < n_nodes ? i : kit_below(random, n_nodes);
+	for (i = n - 1; i > 0; i--) {
+		uint32_t other = kit_below(random, i + 1);
+		uint32_t node = nodes[i];
+
+		nodes[i] = nodes[other];
+		nodes[other] = node;
+	}
+	shape->nodes = nodes;
+}
+
+/* Any form there is, of @n_min to @n_max ranks. */
+static inline void all_draw(struct kit *kit, struct sched_shape *shape,
+			    uint32_t *nodes, uint32_t n_min, uint32_t n_max,
+			    uint64_t *random)
+{
+	do {
+		*shape = (struct sched_shape){
+			.collective = (enum sched_collective)kit_below(
+				random, SCHED_N_COLLECTIVES),
+			.algo = (enum sched_algo)kit_below(random,
+							   SCHED_N_ALGOS),
+			.n_ranks = (int)(n_min +
+					 kit_below(random, n_max - n_min + 1)),
+			.n_channels = 1 + (int)kit_below(random,
+							 SCHED_CHANNELS_MAX),
+		};
+		if (sched_is_rooted(shape->collective))
+			shape->root = (int)kit_below(
+				random, (uint32_t)shape->n_ranks);
+		all_draw_nodes(shape, nodes, random);
+	} while (!kit_make_shape(kit, shape));
+}
+
 static inline double all_seconds(void)
 {
 	struct timespec time;
