@@ -28,6 +28,7 @@
 #include "mem/mem.h"
 #include "net/connect.h"
 #include "net/notes.h"
+#include "net/place.h"
 #include "net/port.h"
 
 #define NET_LANES 3	  /* lanes of a connection */
@@ -59,23 +60,6 @@ struct net_lane {
 	char *lines;
 	char *slots;
 	uint8_t index;
-};
-
-/*
- * What one rank grants another for one operation: its output, to write final
- * bytes to, and its input, to read in place.
- */
-struct net_place {
-	uint64_t output, input; /* addresses at the rank that grants */
-	uint64_t bytes;		/* of each */
-	uint32_t output_rkey, input_rkey;
-	uint32_t kinds; /* enum net_place_kind */
-	uint32_t pad;
-};
-
-enum net_place_kind {
-	NET_PLACE_OUTPUT = 1, /* else final bytes go to the slots */
-	NET_PLACE_INPUT = 2,  /* else input is sent to the slots */
 };
 
 struct net_conn {
@@ -203,6 +187,17 @@ int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
 		  const struct net_verdict *theirs);
 int net_conn_reach(struct net *net, int peer, int channel);
 
+/* What a channel carries of a vector, beside the others. */
+static inline uint32_t net_channel_weight(const struct net *net, int channel)
+{
+	(void)net;
+	(void)channel;
+	return 1;
+}
+
+/* Can every rank store to and load from every other's memory? */
+bool net_maps_all(const struct net *net);
+
 /* The devices and ports in use, for messages. */
 const char *net_text(const struct net *net);
 
@@ -231,17 +226,6 @@ int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
 
 /* Post the signature of our operation for the peers to READ. */
 void net_sign_post(struct net *net, const struct net_sign *sign);
-
-/*
- * Grant @conn's peer the places of the operation with @signature: @output,
- * and @input unless it is NULL, as far as they lie in registered regions.
- * conn->granted tells what was granted.
- */
-int net_place_grant(struct net_conn *conn, void *output, const void *input,
-		    size_t bytes, uint32_t signature);
-
-/* True once the peer's grant is there: conn->place and its maps. */
-bool net_place_take(struct net_conn *conn, uint32_t signature);
 
 /* ---- the data path ---- */
 

@@ -38,12 +38,11 @@ extern const struct generator sched_oneshot_all_reduce;
 extern const struct generator sched_twoshot_all_reduce;
 extern const struct generator sched_direct_reduce_scatter;
 extern const struct generator sched_direct_reduce;
-/* all_to_all: exchange too */
 extern const struct generator sched_direct_all_gather;
 extern const struct generator sched_direct_broadcast;
 extern const struct generator sched_direct_gather;
 extern const struct generator sched_direct_scatter;
-extern const struct generator sched_direct_all_to_all;
+extern const struct generator sched_direct_all_to_all; /* and exchange */
 extern const struct generator sched_tree_all_reduce;
 extern const struct generator sched_tree_broadcast;
 extern const struct generator sched_tree_reduce;

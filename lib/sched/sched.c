@@ -58,6 +58,11 @@ const struct generator *sched_generator(enum sched_collective collective,
 	return algos[algo].forms[collective];
 }
 
+bool sched_has_form(enum sched_collective collective, enum sched_algo algo)
+{
+	return sched_generator(collective, algo) != NULL;
+}
+
 uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box)
 {
 	uint32_t at = draft->n_lanes++;

@@ -204,6 +204,9 @@ bool sched_is_paired(enum sched_collective collective);
 /* The node of @rank. */
 int sched_node_of(const struct sched_shape *shape, int rank);
 
+/* Is there such a generator? */
+bool sched_has_form(enum sched_collective collective, enum sched_algo algo);
+
 /* "ring", ...; NULL past the end. */
 const char *sched_algo_name(enum sched_algo algo);
 const char *sched_collective_name(enum sched_collective collective);

@@ -58,7 +58,7 @@ static const char *const send_names[] = {
 static unsigned int kind_of(unsigned int flags, unsigned int input,
 			    unsigned int final)
 {
-	return (flags & input ? 1 : 0) + (flags & final ? 2 : 0);
+	return ((flags & input) ? 1 : 0) + ((flags & final) ? 2 : 0);
 }
 
 /* What is folded, in the order in which it is. */

@@ -37,7 +37,7 @@ struct forms {
 
 	/* How to run. */
 	uint32_t n_slots, n_passes;
-	uint64_t absent; /* draws which blocks are empty in later passes; or 0 */
+	uint64_t absent; /* draws the empty blocks of later passes; or 0 */
 	/* The rank that is @i-th in the fold of @chunk. */
 	uint32_t (*nth)(const struct forms *forms, uint32_t chunk, uint32_t i);
 

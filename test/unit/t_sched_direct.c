@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "sched_judge.h"
+#include "sched_prove.h"
 #include "sched_walk.h"
 
 #include "sched/draft.h"
@@ -289,6 +290,24 @@ static void more_ranks_than_one_fold_takes_are_refused(void **state)
 	}
 }
 
+static void every_direct_form_is_proved_and_its_bound_is_met(void **state)
+{
+	static const struct prove_form rows[] = {
+		{SCHED_ALL_REDUCE, SCHED_ONESHOT, 1, 1, 0},
+		{SCHED_ALL_REDUCE, SCHED_TWOSHOT, 1, 2, 0},
+		{SCHED_BARRIER, SCHED_ONESHOT, 1, 1, 0},
+		{SCHED_BARRIER, SCHED_TWOSHOT, 1, 2, 0},
+		{SCHED_REDUCE_SCATTER, SCHED_DIRECT, 1, 1, 0},
+		{SCHED_REDUCE, SCHED_DIRECT, 1, 1, 0},
+	};
+	uint64_t seed = kit_seed();
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < base_countof(rows); i++)
+		prove(&rows[i], &seed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +322,8 @@ int main(void)
 		cmocka_unit_test(
 			direct_shares_are_read_in_place_by_who_folds_them),
 		cmocka_unit_test(more_ranks_than_one_fold_takes_are_refused),
+		cmocka_unit_test(
+			every_direct_form_is_proved_and_its_bound_is_met),
 	};
 
 	alarm(60);

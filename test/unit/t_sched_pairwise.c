@@ -5,6 +5,7 @@
  * Method: every collective that moves bytes, with every small number of ranks
  * and every root, is run and counted; steps are looked at one by one.
  */
+#include "sched_prove.h"
 #include "sched_walk.h"
 
 #include "sched/draft.h"
@@ -202,6 +203,24 @@ static void large_shapes_share_one_block_in_several_steps(void **state)
 	}
 }
 
+static void every_pairwise_form_is_proved_and_its_bound_is_met(void **state)
+{
+	static const struct prove_form rows[] = {
+		{SCHED_ALL_GATHER, SCHED_DIRECT, 1, 1, 0},
+		{SCHED_BROADCAST, SCHED_DIRECT, 1, 1, 0},
+		{SCHED_GATHER, SCHED_DIRECT, 1, 1, 0},
+		{SCHED_SCATTER, SCHED_DIRECT, 1, 1, 0},
+		{SCHED_ALL_TO_ALL, SCHED_DIRECT, 1, 1, 0},
+		{SCHED_EXCHANGE, SCHED_DIRECT, 1, 1, 0},
+	};
+	uint64_t seed = kit_seed();
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < base_countof(rows); i++)
+		prove(&rows[i], &seed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +231,8 @@ int main(void)
 		cmocka_unit_test(all_that_moves_is_raw_final_and_waited_for),
 		cmocka_unit_test(
 			large_shapes_share_one_block_in_several_steps),
+		cmocka_unit_test(
+			every_pairwise_form_is_proved_and_its_bound_is_met),
 	};
 
 	alarm(60);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "sched_judge.h"
+#include "sched_prove.h"
 #include "sched_walk.h"
 
 #include "sched/draft.h"
@@ -324,6 +325,24 @@ static void a_chain_passes_on_each_piece_as_it_comes(void **state)
 	forms_release(&forms);
 }
 
+static void every_ring_is_proved_for_any_root_and_meets_its_bound(void **state)
+{
+	static const struct prove_form rows[] = {
+		{SCHED_ALL_REDUCE, SCHED_RING, 2, 0, 2},
+		{SCHED_BARRIER, SCHED_RING, 2, 0, 2},
+		{SCHED_REDUCE_SCATTER, SCHED_RING, 2, 0, 1},
+		{SCHED_ALL_GATHER, SCHED_RING, 2, 0, 1},
+		{SCHED_BROADCAST, SCHED_RING, 1, 0, 1},
+		{SCHED_REDUCE, SCHED_RING, 1, 0, 1},
+	};
+	uint64_t seed = kit_seed();
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < base_countof(rows); i++)
+		prove(&rows[i], &seed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +356,8 @@ int main(void)
 			each_block_goes_around_once_and_nodes_stay_together),
 		cmocka_unit_test(nothing_waits_forever_for_what_is_left_out),
 		cmocka_unit_test(a_chain_passes_on_each_piece_as_it_comes),
+		cmocka_unit_test(
+			every_ring_is_proved_for_any_root_and_meets_its_bound),
 	};
 
 	alarm(60);
