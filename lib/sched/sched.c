@@ -134,22 +134,39 @@ static void generate_alone(struct draft *draft,
 	}
 }
 
+/* A node without a rank has no place in the tree over the nodes, say. */
+static int check_listed(const struct sched_shape *shape, uint32_t n_nodes)
+{
+	uint64_t seen[(SCHED_RANKS_MAX + 63) / 64] = {0};
+	uint32_t i;
+
+	for (i = 0; i < (uint32_t)shape->n_ranks; i++) {
+		uint32_t node = shape->nodes[i];
+
+		if (node >= n_nodes)
+			return base_error(WREATH_EINVAL,
+					  "shape: rank %u is in node %u, which "
+					  "is not in [0, %u)", i, node,
+					  n_nodes);
+		seen[node / 64] |= UINT64_C(1) << node % 64;
+	}
+	for (i = 0; i < n_nodes; i++)
+		if (!(seen[i / 64] >> i % 64 & 1))
+			return base_error(WREATH_EINVAL,
+					  "shape: node %u of %u has no rank",
+					  i, n_nodes);
+	return 0;
+}
+
 static int check_nodes(const struct sched_shape *shape)
 {
 	int n_nodes = shape->n_nodes ? shape->n_nodes : 1;
-	int i;
 
 	if (n_nodes < 1 || n_nodes > shape->n_ranks)
 		return base_error(WREATH_EINVAL,
 				  "shape: n_nodes %d is not in [0, %d], the "
 				  "ranks", shape->n_nodes, shape->n_ranks);
-	for (i = 0; shape->nodes && i < shape->n_ranks; i++)
-		if (shape->nodes[i] >= (uint32_t)n_nodes)
-			return base_error(WREATH_EINVAL,
-					  "shape: rank %d is in node %u, which "
-					  "is not in [0, %d)", i,
-					  shape->nodes[i], n_nodes);
-	return 0;
+	return shape->nodes ? check_listed(shape, (uint32_t)n_nodes) : 0;
 }
 
 /* Forms in which one step folds what all ranks sent. */
