@@ -140,8 +140,8 @@ static int parse(int argc, char **argv, struct schedule *schedule,
 	return take_shape(&args, schedule, shape) ? BENCH_USAGE + 1 : 0;
 }
 
-/* Whether the collective has a form by @algo, for so many ranks. */
-static bool has_form(const struct sched_shape *shape, int algo)
+/* Whether there is a schedule of rank 0 by @algo; if not, the text says why. */
+static bool can_make(const struct sched_shape *shape, int algo)
 {
 	struct sched_shape other = *shape;
 	struct sched *sched;
@@ -153,26 +153,47 @@ static bool has_form(const struct sched_shape *shape, int algo)
 	return true;
 }
 
+/* For two ranks, which no form has too many of. */
+static bool has_form(const struct sched_shape *shape, int algo)
+{
+	struct sched_shape pair = {.collective = shape->collective,
+				   .n_ranks = 2, .n_channels = 1};
+
+	return can_make(&pair, algo);
+}
+
+static void put_forms(const struct sched_shape *shape)
+{
+	int i;
+
+	fputs("; there is", stderr);
+	for (i = 0; i < SCHED_N_ALGOS; i++) {
+		if (has_form(shape, i))
+			fprintf(stderr, " %s", algos[i]);
+	}
+}
+
 /* The algorithm that is asked for, or the first that will do. */
 static int choose_algo(const struct schedule *schedule,
 		       struct sched_shape *shape)
 {
 	int algo = schedule->algo;
+	bool can = false;
 	int i;
 
-	for (i = 0; algo < 0 && i < SCHED_N_ALGOS; i++) {
-		if (has_form(shape, i))
-			algo = i;
+	if (algo >= 0)
+		can = can_make(shape, algo);
+	for (i = 0; schedule->algo < 0 && !can && i < SCHED_N_ALGOS; i++) {
+		can = can_make(shape, i);
+		algo = i;
 	}
-	if (algo >= 0 && has_form(shape, algo)) {
+	if (can) {
 		shape->algo = (enum sched_algo)algo;
 		return BENCH_OK;
 	}
-	fprintf(stderr, "wreath schedule: %s; there is", wreath_error_text());
-	for (i = 0; i < SCHED_N_ALGOS; i++) {
-		if (has_form(shape, i))
-			fprintf(stderr, " %s", algos[i]);
-	}
+	fprintf(stderr, "wreath schedule: %s", wreath_error_text());
+	if (!has_form(shape, algo))
+		put_forms(shape);
 	fputc('\n', stderr);
 	return BENCH_USAGE;
 }

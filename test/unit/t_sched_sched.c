@@ -137,7 +137,7 @@ static void ranks_agree_about_lanes_and_chunks(void **state)
 	(void)state;
 	for (n = 1; n <= 9; n++) {
 		for (k = 1; k <= SCHED_CHANNELS_MAX; k++)
-			assert_true(check_forms(n, k, check_agreement) >= 22);
+			assert_true(check_forms(n, k, check_agreement) >= 30);
 	}
 }
 
@@ -165,7 +165,7 @@ static bool fits(enum sched_collective collective, enum sched_algo algo)
 	struct sched_shape shape = {.collective = collective, .algo = algo,
 				    .n_ranks = SCHED_RANKS_MAX,
 				    .n_channels = SCHED_CHANNELS_MAX,
-				    .n_nodes = 3};
+				    .n_nodes = SCHED_RANKS_MAX / 8};
 	struct sched *sched;
 	int err = sched_make(&shape, SCHED_RANKS_MAX - 1, &sched);
 
