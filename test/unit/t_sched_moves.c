@@ -140,53 +140,6 @@ static void a_block_that_a_rank_is_not_to_have_is_not_stored(void **state)
 	kit_release(&kit);
 }
 
-/* The root may add what comes from two sides; others have no output. */
-static void lanes_of_two_peers_may_share_a_box(void **state)
-{
-	struct sched_step *step;
-	struct kit kit;
-	int rank;
-
-	(void)state;
-	blank(&kit, SCHED_REDUCE, SCHED_DIRECT, 3, 1, 2, 1);
-	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0);
-	kit_add(&kit, 2, 0, 0, -1, SCHED_INPUT, 1, 1);
-	kit_add(&kit, 1, 0, 0, 0, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
-	step = kit_add(&kit, 1, 1, 0, 2, SCHED_OUTPUT, -1, 0);
-	step->flags = SCHED_STORE;
-	step->after_lane = 0;
-	step->after_step = 0;
-	right(&kit, true);
-	for (rank = 0; rank < 3; rank++)
-		kit.scheds[rank]->lanes[1].box = 0;
-	right(&kit, true);
-	kit_release(&kit);
-}
-
-static void lanes_of_one_peer_may_not_share_a_box(void **state)
-{
-	struct kit kit;
-	uint32_t i;
-	int rank;
-
-	(void)state;
-	blank(&kit, SCHED_BROADCAST, SCHED_RING, 2, 0, 2, 2);
-	for (i = 0; i < 2; i++) {
-		kit_add(&kit, 0, i, i, -1, SCHED_INPUT, 1, i)->flags =
-			SCHED_STORE;
-		kit_add(&kit, 1, i, i, 0, SCHED_NONE, -1, 0)->flags =
-			SCHED_STORE;
-	}
-	right(&kit, false);
-	for (rank = 0; rank < 2; rank++)
-		kit.scheds[rank]->lanes[1].box = 0;
-	kit_refused(&kit, 2, false,
-		    "rank 0 lane 1 step 0: lanes 0 and 1 of rank 1 both take "
-		    "from rank 0 in box 0 of channel 0");
-	assert_true(can_go_wrong(&kit, false));
-	kit_release(&kit);
-}
-
 /* What comes from elsewhere a second time, added to what is there. */
 static void a_moved_block_is_not_folded(void **state)
 {
@@ -397,8 +350,6 @@ int main(void)
 		cmocka_unit_test(a_block_that_a_rank_has_not_is_not_read),
 		cmocka_unit_test(
 			a_block_that_a_rank_is_not_to_have_is_not_stored),
-		cmocka_unit_test(lanes_of_two_peers_may_share_a_box),
-		cmocka_unit_test(lanes_of_one_peer_may_not_share_a_box),
 		cmocka_unit_test(a_moved_block_is_not_folded),
 		cmocka_unit_test(raw_input_that_nobody_awaits_is_refused),
 		cmocka_unit_test(awaited_input_is_not_overwritten),

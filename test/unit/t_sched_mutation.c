@@ -11,7 +11,7 @@
  */
 #include "sched_all.h"
 
-#define N_MUTANTS (KIT_IS_SLOW ? 4000 : 40000)
+#define N_MUTANTS (KIT_IS_SLOW ? 4000 : 25000)
 #define N_ORDERS 12
 #define N_RANKS 6
 /* Damage that changes nothing is tried again so often. */
