@@ -242,11 +242,12 @@ struct sched_proof {
  * Prove a set of schedules, one a rank in order of rank, with at most @n_slots
  * messages of a lane and pair under way, in place or not, for any order in
  * which lanes and ranks can run, any number of passes, and whichever chunks are
- * empty in a pass.  A step may hold what it receives until it is
- * done, and starts when there is room for all that it sends; whatever gives
- * room earlier, or has more slots, is covered.
+ * empty in a pass.  A step may hold what it receives until it is done, and
+ * starts when there is room for all that it sends; whatever gives room earlier,
+ * or has more slots, is covered.
  * - every output chunk holds each rank's contribution exactly once, in the
- *   same fold order on every rank (so the same bits);
+ *   same fold order on every rank (so the same bits), or is the one that is to
+ *   be moved there;
  * - nothing is overwritten before it was read: slots, input (in place) and
  *   output, also where a final chunk is written by its sender, or raw input
  *   read by its receiver, and then not after its owner's last step either;

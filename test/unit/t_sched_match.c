@@ -256,6 +256,30 @@ static void lanes_of_one_peer_may_not_share_a_box(void **state)
 	kit_release(&kit);
 }
 
+/* Sent into the one lane, in order, and taken by both, in whichever order. */
+static void a_box_is_not_emptied_by_two_lanes(void **state)
+{
+	struct sched_shape shape = {.collective = SCHED_BROADCAST,
+				    .algo = SCHED_RING, .n_ranks = 2,
+				    .n_channels = 1};
+	struct kit kit;
+	uint32_t i;
+
+	(void)state;
+	kit_blank_shape(&kit, &shape, 2, 2);
+	for (i = 0; i < 2; i++) {
+		kit_add(&kit, 0, 0, i, -1, SCHED_INPUT, 1, 0)->flags =
+			SCHED_STORE;
+		kit_add(&kit, 1, i, i, 0, SCHED_NONE, -1, 0)->flags =
+			SCHED_STORE;
+		kit.scheds[i]->lanes[1].box = 0;
+	}
+	kit_refused(&kit, 2, false,
+		    "rank 1 lane 1 step 0: lanes 0 and 1 of rank 1 both take "
+		    "from rank 0 in box 0 of channel 0");
+	kit_release(&kit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +294,7 @@ int main(void)
 		cmocka_unit_test(two_senders_of_one_queue_are_refused),
 		cmocka_unit_test(lanes_of_two_peers_may_share_a_box),
 		cmocka_unit_test(lanes_of_one_peer_may_not_share_a_box),
+		cmocka_unit_test(a_box_is_not_emptied_by_two_lanes),
 	};
 
 	alarm(60);
