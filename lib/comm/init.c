@@ -56,6 +56,8 @@ static int compare_infos(struct wreath_comm *comm)
 			{"WREATH_SLOTS", mine->slots, other->slots},
 			{"WREATH_SLOT_BYTES", mine->slot_bytes,
 			 other->slot_bytes},
+			{"the hash of WREATH_TUNING's file", mine->tuning,
+			 other->tuning},
 		};
 		size_t row;
 
@@ -114,6 +116,7 @@ static int meet(struct wreath_comm *comm)
 		.has_channels = comm->env.is_set[BASE_ENV_CHANNELS],
 		.node = (int32_t)comm->env.value[BASE_ENV_NODE],
 		.slot_bytes = comm->env.value[BASE_ENV_SLOT_BYTES],
+		.tuning = (int64_t)comm_tuning_hash(comm),
 	};
 	int err, i;
 
@@ -138,6 +141,7 @@ static void comm_free(struct wreath_comm *comm)
 	wreath_stream_destroy(comm->worker);
 	comm_plans_free(comm);
 	comm_factors_free(comm);
+	comm_model_close(comm);
 	if (comm->boot)
 		boot_answer_by(comm->boot, NULL, NULL);
 	net_close(comm->net);
@@ -202,6 +206,8 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 	comm->n_nodes = 1;
 	if (!comm->infos || !comm->names || !comm->hosts || !comm->nodes)
 		err = WREATH_ENOMEM;
+	if (!err)
+		err = comm_model_open(comm);
 	if (!err && n_ranks > 1)
 		err = join(comm, id);
 	else if (!err)

@@ -33,6 +33,7 @@ struct comm_info {
 	int32_t has_channels; /* WREATH_CHANNELS is set */
 	int32_t node;	      /* that it pretends to be on, or -1 */
 	int64_t slot_bytes;
+	int64_t tuning; /* hash of the file of WREATH_TUNING, or 0 */
 };
 
 struct wreath_comm {
@@ -46,6 +47,7 @@ struct wreath_comm {
 	struct base_env env;
 	struct boot *boot;
 	struct net *net;
+	struct comm_model *model; /* model.h */
 	struct comm_info *infos;	/* [n_ranks] */
 	char (*names)[128];		/* [n_ranks] */
 	struct exec_guard guard;
@@ -198,6 +200,18 @@ int comm_nodes_find(struct wreath_comm *comm);
 /* ports.c: find the ports of this rank, and those that each peer is reached
  * by.  Collective. */
 int comm_ports_open(struct wreath_comm *comm);
+
+/*
+ * model.c.  The tuning file is read when the communicator is made.  A chooser
+ * is made, and once in a communicator's life the machine measured, by the first
+ * call that needs it; collective.
+ */
+int comm_model_open(struct wreath_comm *comm);
+void comm_model_close(struct wreath_comm *comm);
+uint64_t comm_tuning_hash(const struct wreath_comm *comm);
+int comm_chooser_new(struct wreath_comm *comm,
+		     enum sched_collective collective,
+		     const struct sched_chooser **out);
 
 /* plans.c: the plan of @shape's operation, connected; made at first use. */
 int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,

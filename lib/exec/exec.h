@@ -73,8 +73,7 @@ struct exec_args {
 
 /*
  * Compile.  @sched stays the caller's and must outlive the plan; every
- * connection it needs is there.  WREATH_ENOMEM, WREATH_EUNSUP (fan-in beyond
- * what one fold takes).
+ * connection it needs is there.  WREATH_ENOMEM.
  */
 int exec_plan_new(struct net *net, const struct sched *sched,
 		  const struct exec_guard *guard, struct exec_plan **out);

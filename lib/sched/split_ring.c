@@ -13,8 +13,8 @@
  * sends no more than 2(n_nodes - 1) blocks of its shard out of the node.
  *
  * The reduction inside the node is one with the hops: at each, a member takes
- * the arc's message, the raw chunk of each rank of its node, and its own, and
- * sends their fold on.  Results go on along the arc first, then to the node.
+ * the arc's message, the chunk of each rank of its node, and its own, and sends
+ * their fold on.  Results go on along the arc first, then to the node.
  *
  * With one node this is twoshot's exchange, with one rank a node a ring that
  * runs both ways.
@@ -22,7 +22,7 @@
  * A channel's lanes, with the ranks that they receive from: "before" and
  * "after" are the members of the neighbour nodes, "mates" the node's ranks.
  *
- *	give	own chunks, raw, to the mates whose shards they are
+ *	give	own chunks, to the mates whose shards they are
  *	up	arcs to higher nodes, then the own blocks, where arcs meet:
  *		before, mates; after, for what meets		(box 0)
  *	down	arcs to lower nodes: after, mates		(box 1)
