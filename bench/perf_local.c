@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/perf.h"
+#include "bench/perf_measure.h"
 #include "boot/boot.h"
 #include "topo/topo.h"
 

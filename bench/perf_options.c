@@ -14,18 +14,21 @@ static const char *const switch_names[] = {"0", "1", NULL};
 #define AT(field) offsetof(struct perf_options, field)
 
 /* Those that bench_read() leaves to us: lists, in their enum's order. */
-enum { OPT_REGISTER = PERF_N_LISTS };
+enum { OPT_REGISTER = PERF_N_LISTS, OPT_ROOT };
 
 static const struct bench_option option_table[] = {
 	{'o', "op", "LIST", "sum prod min max avg, or all (sum)", BENCH_OTHER,
 	 0, 0, 0, NULL},
 	{'d', "datatype", "LIST", "int8 ... uint64, half bfloat16 float "
 	 "double f8e4m3 f8e5m2, or all (float)", BENCH_OTHER, 0, 0, 0, NULL},
-	{0, "algo", "LIST", "ring oneshot twoshot, all of them, or auto "
-	 "(auto)", BENCH_OTHER, 0, 0, 0, NULL},
+	{0, "algo", "LIST", "ring oneshot twoshot tree split-ring halving "
+	 "direct, auto, or all side by side (auto)", BENCH_OTHER, 0, 0, 0,
+	 NULL},
 	{0, "sizes", "LIST", "these sizes, instead of -b -e -i -f",
 	 BENCH_OTHER, 0, 0, 0, NULL},
 	{'R', "local_register", "0|1|2", "--buffers malloc, register, alloc",
+	 BENCH_OTHER, 0, 0, 0, NULL},
+	{'r', "root", "RANK|all", "of broadcast, reduce, gather, scatter (0)",
 	 BENCH_OTHER, 0, 0, 0, NULL},
 	{'b', "minbytes", "SIZE", "the smallest vector (8)", BENCH_SIZE,
 	 AT(min_bytes), 0, PERF_BYTES_MAX, NULL},
@@ -75,8 +78,6 @@ static const struct bench_option option_table[] = {
 	 BENCH_NUMBER, AT(min_busbw), 0, 1000000, NULL},
 	{'q', "quiet", NULL, "no progress on the terminal", BENCH_FLAG,
 	 AT(quiet), 0, 0, NULL},
-	{'r', "root", "RANK", "all_reduce has none: any", BENCH_INT,
-	 AT(ignored), 0, PERF_RANKS_MAX, NULL},
 	{'a', "average", "3", "times are those of the slowest rank: 3",
 	 BENCH_INT, AT(ignored), 3, 3, NULL},
 	{'p', "parallel_init", "0|1", "without meaning here", BENCH_INT,
@@ -92,14 +93,15 @@ static const struct bench_option option_table[] = {
 	{0, NULL, NULL, NULL, BENCH_OTHER, 0, 0, 0, NULL},
 };
 
-static const char usage_line[] = "wreath perf all_reduce [options]";
+static const char usage_line[] = "wreath perf COLLECTIVE [options]";
 static const char usage_text[] =
-	"Measures all-reduce between ranks on this machine, or between those "
+	"Measures a collective between ranks on this machine, or between those "
 	"that a\nlauncher has started, and checks every element of the "
-	"results.  Options and\ntable are those of nccl-tests.  Sizes take K, "
-	"M and G (binary); GB/s are decimal,\nper rank and direction.  Exit "
-	"status: 0, 3 error, 4 timeout, 6 usage, 7 wrong\nresults or too "
-	"slow.";
+	"results:\nall_reduce reduce broadcast reduce_scatter all_gather gather "
+	"scatter all_to_all\nsendrecv barrier reduce_scatter_v all_gather_v "
+	"all_to_all_v.  Options and table\nare those of nccl-tests.  Sizes take "
+	"K, M and G (binary); GB/s are decimal, per\nrank and direction.  Exit "
+	"status: 0, 3 error, 4 timeout, 6 usage, 7 wrong\nresults or too slow.";
 
 static bool take(const struct bench_args *args, int option, const char *value,
 		 struct perf_options *options)
@@ -109,6 +111,16 @@ static bool take(const struct bench_args *args, int option, const char *value,
 						    PERF_ALLOC};
 	int word;
 
+	if (option == OPT_ROOT) {
+		options->root = PERF_ALL_ROOTS;
+		if (!strcmp(value, "all") ||
+		    base_parse_int(value, 0, PERF_RANKS_MAX - 1,
+				   &options->root))
+			return true;
+		bench_refuse(args, "--root '%.64s' is neither a rank, 0 to %d, "
+				   "nor all", value, PERF_RANKS_MAX - 1);
+		return false;
+	}
 	if (option != OPT_REGISTER)
 		return perf_list_read(args, (enum perf_list)option, value,
 				      options);
@@ -118,9 +130,8 @@ static bool take(const struct bench_args *args, int option, const char *value,
 	return word >= 0;
 }
 
-/* Set what was not given, and refuse what does not go together. */
-static int complete(const struct bench_args *args,
-		    struct perf_options *options, const struct base_env *env)
+static void complete_lists(struct perf_options *options,
+			   const struct base_env *env)
 {
 	bool has_types = false;
 	bool has_ops = false;
@@ -132,9 +143,32 @@ static int complete(const struct bench_args *args,
 		has_ops |= options->ops[i];
 	options->types[WREATH_FLOAT32] |= !has_types;
 	options->ops[WREATH_SUM] |= !has_ops;
-	if (!options->n_algos)
-		options->algos[options->n_algos++] =
-			(int)env->value[BASE_ENV_ALGO];
+	if (!options->n_algos) {
+		int algo = (int)env->value[BASE_ENV_ALGO];
+
+		/* Of a collective that has it not, the library chooses. */
+		if (algo && !sched_has_form(
+				    perf_collectives[options->kind].sched,
+				    (enum sched_algo)(algo - 1)))
+			algo = 0;
+		options->algos[options->n_algos++] = algo;
+	}
+}
+
+/* A barrier has one size, which is none, of no type. */
+static void complete_barrier(struct perf_options *options)
+{
+	memset(options->types, 0, sizeof(options->types));
+	options->types[WREATH_UINT8] = true;
+	options->n_sizes = 1;
+	options->sizes[0] = 0;
+}
+
+static int complete_sizes(const struct bench_args *args,
+			  struct perf_options *options)
+{
+	int i;
+
 	if (options->n_sizes)
 		options->min_bytes = options->max_bytes = options->sizes[0];
 	for (i = 1; i < options->n_sizes; i++) {
@@ -165,11 +199,30 @@ static int complete(const struct bench_args *args,
 	    !options->step_bytes && !options->n_sizes)
 		return bench_refuse(args, "--minbytes 0 cannot grow by a "
 					  "factor: give --stepbytes");
+	return 0;
+}
+
+/* Set what was not given, and refuse what does not go together. */
+static int complete(const struct bench_args *args,
+		    struct perf_options *options, const struct base_env *env)
+{
+	const struct perf_collective *what = &perf_collectives[options->kind];
+
+	complete_lists(options, env);
+	if (!perf_list_fit(args, options))
+		return BENCH_BAD;
+	if (options->kind == PERF_BARRIER)
+		complete_barrier(options);
+	if (!what->has_in_place && options->halves == PERF_IN)
+		return bench_refuse(args, "--place in: %s has no form in place",
+				    what->name);
+	if (!what->has_in_place)
+		options->halves = PERF_OUT;
 	if (options->json && options->csv && !strcmp(options->json, "-") &&
 	    !strcmp(options->csv, "-"))
 		return bench_refuse(args, "only one of --json and --csv can be "
 					  "standard output");
-	return 0;
+	return complete_sizes(args, options);
 }
 
 /* Ranks, and the memory that they need, if all are on this machine. */
@@ -194,6 +247,12 @@ static int check_ranks(const struct bench_args *args,
 				    (long long)(options->n_procs *
 						options->n_threads),
 				    PERF_RANKS_MAX);
+	if (!launched && perf_is_rooted(options->kind) &&
+	    options->root >= options->n_procs * options->n_threads)
+		return bench_refuse(args, "--root %lld: there are %lld ranks",
+				    (long long)options->root,
+				    (long long)(options->n_procs *
+						options->n_threads));
 	need = (double)options->max_bytes * (double)options->n_procs *
 	       (double)options->n_threads *
 	       (options->halves == PERF_IN ? 1 : 2);
@@ -222,10 +281,9 @@ int perf_options_read(int argc, char **argv, struct perf_options *options)
 {
 	struct bench_args args = {"wreath perf", option_table, argc, argv, 0,
 				  false};
-	static const char *const collectives[] = {"all_reduce", NULL};
 	static struct base_env env;
 	const char *value;
-	bool is_named = false;
+	int kind = -1;
 	int found;
 
 	*options = (struct perf_options){
@@ -243,15 +301,21 @@ int perf_options_read(int argc, char **argv, struct perf_options *options)
 			return BENCH_USAGE + 1;
 		if (found != BENCH_OPERAND)
 			continue;
-		if (bench_word(&args, "collective", value, collectives) < 0)
+		if (kind >= 0) {
+			bench_refuse(&args, "%s or %.64s?  One at a time",
+				     perf_collectives[kind].name, value);
 			return BENCH_USAGE + 1;
-		is_named = true;
+		}
+		kind = perf_kind_read(&args, value);
+		if (kind < 0)
+			return BENCH_USAGE + 1;
 	}
-	if (!is_named) {
+	if (kind < 0) {
 		bench_refuse(&args, "which collective? wreath perf "
-				    "all_reduce");
+				    "all_reduce, for example");
 		return BENCH_USAGE + 1;
 	}
+	options->kind = (enum perf_kind)kind;
 	if (base_env_load(&env)) {
 		bench_refuse(&args, "%s", wreath_error_text());
 		return BENCH_USAGE + 1;

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/perf.h"
-#include "sched/sched.h"
+#include "bench/perf_measure.h"
 #include "comm/comm.h"
 
 struct sweep {
@@ -133,9 +132,12 @@ static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 
 static int algo_used(const struct sweep *sweep, uint64_t bytes)
 {
-	const char *name =
-		sched_algo_name(comm_choose(sweep->cell.comm,
-					    SCHED_ALL_REDUCE, bytes));
+	enum sched_collective what =
+		perf_collectives[sweep->options->kind].sched;
+	const char *name = sched_algo_name(
+		what == SCHED_EXCHANGE
+			? SCHED_DIRECT
+			: comm_choose(sweep->cell.comm, what, bytes));
 	int i;
 
 	for (i = 0; perf_algo_names[i]; i++) {
@@ -145,55 +147,82 @@ static int algo_used(const struct sweep *sweep, uint64_t bytes)
 	return sweep->algo;
 }
 
-/* All sizes of one type and operation. */
-static enum perf_outcome sizes(struct sweep *sweep, enum wreath_type type,
-			       enum wreath_op op)
+/* All sizes of one type, operation and root. */
+static enum perf_outcome sizes(struct sweep *sweep)
 {
+	struct perf_cell *cell = &sweep->cell;
 	enum perf_outcome outcome = PERF_DONE;
-	size_t size = wreath_type_size(type);
-	struct perf_pattern *pattern;
+	size_t unit = wreath_type_size(cell->type);
 	uint64_t bytes = 0;
 	int i;
 
-	pattern = perf_pattern_new(type, op, sweep->team.rank,
-				   sweep->team.n_ranks);
-	if (!pattern) {
-		perf_team_fail(&sweep->team, WREATH_ENOMEM,
-			       "no memory for the pattern");
-		return PERF_BROKEN;
-	}
-	sweep->cell.pattern = pattern;
-	sweep->cell.type = type;
-	sweep->cell.op = op;
+	if (perf_has_blocks(cell->kind))
+		unit *= (size_t)sweep->team.n_ranks;
 	for (i = 0; outcome == PERF_DONE &&
 		    perf_next_size(sweep->options, i, &bytes); i++) {
-		struct perf_result result = {.algo = sweep->algo,
-					     .type = type, .op = op};
+		struct perf_result result = {
+			.kind = cell->kind, .algo = sweep->algo,
+			.type = cell->type, .op = cell->op,
+			.root = cell->root};
 
-		result.count = bytes / size;
-		result.bytes = result.count * size;
+		result.count = bytes / unit;
+		result.bytes = result.count * unit;
 		result.used = algo_used(sweep, result.bytes);
 		/* Less than an element is no vector; nothing at all is one. */
 		if (result.count || !bytes)
 			outcome = row(sweep, &result);
 	}
-	perf_pattern_free(pattern);
+	return outcome;
+}
+
+static enum perf_outcome roots(struct sweep *sweep, enum wreath_type type,
+			       int op)
+{
+	struct perf_cell *cell = &sweep->cell;
+	enum perf_outcome outcome = PERF_DONE;
+	bool is_rooted = perf_is_rooted(cell->kind);
+	int root = is_rooted ? (int)sweep->options->root : -1;
+	int last = root;
+
+	if (is_rooted && root == PERF_ALL_ROOTS) {
+		root = 0;
+		last = sweep->team.n_ranks - 1;
+	}
+	cell->pattern = perf_pattern_new(type, op, sweep->team.rank,
+					 sweep->team.n_ranks);
+	if (!cell->pattern) {
+		perf_team_fail(&sweep->team, WREATH_ENOMEM,
+			       "no memory for the pattern");
+		return PERF_BROKEN;
+	}
+	cell->type = type;
+	cell->op = op;
+	for (; root <= last && outcome == PERF_DONE; root++) {
+		cell->root = root;
+		outcome = sizes(sweep);
+	}
+	perf_pattern_free(cell->pattern);
+	cell->pattern = NULL;
 	return outcome;
 }
 
 static enum perf_outcome types_and_ops(struct sweep *sweep)
 {
+	const struct perf_options *options = sweep->options;
+	bool is_reducing = perf_is_reducing(options->kind);
 	enum perf_outcome outcome = PERF_DONE;
 	int type, op;
 
 	for (type = 0; type < WREATH_N_TYPES; type++) {
-		for (op = 0; op < WREATH_N_OPS; op++) {
-			if (!sweep->options->types[type] ||
-			    !sweep->options->ops[op])
-				continue;
-			if (outcome == PERF_DONE)
-				outcome = sizes(sweep, (enum wreath_type)type,
-						(enum wreath_op)op);
+		if (!options->types[type])
+			continue;
+		if (!is_reducing && outcome == PERF_DONE)
+			outcome = roots(sweep, (enum wreath_type)type,
+					PERF_NO_OP);
+		for (op = 0; is_reducing && op < WREATH_N_OPS; op++) {
+			if (options->ops[op] && outcome == PERF_DONE)
+				outcome = roots(sweep, (enum wreath_type)type,
+						op);
 		}
 	}
 	return outcome;
@@ -206,7 +235,8 @@ static bool is_wanted(const struct sweep *sweep, int64_t cycle)
 
 static enum perf_outcome sweep_comm(struct sweep *sweep)
 {
-	struct perf_result key = {.algo = sweep->algo, .used = sweep->algo};
+	struct perf_result key = {.kind = sweep->options->kind,
+				  .algo = sweep->algo, .used = sweep->algo};
 	enum perf_outcome outcome;
 	int64_t cycle;
 	int error;
@@ -215,7 +245,8 @@ static enum perf_outcome sweep_comm(struct sweep *sweep)
 	sweep->cell.checks = calloc((size_t)sweep->team.n_ranks,
 				    sizeof(*sweep->cell.checks));
 	error = buffers_new(sweep);
-	if (!error && (!sweep->cell.samples || !sweep->cell.checks))
+	if (!error && (!sweep->cell.samples || !sweep->cell.checks ||
+		       !perf_call_open(&sweep->cell, sweep->team.n_ranks)))
 		error = base_error(WREATH_ENOMEM, "no memory for samples");
 	if (!error && sweep->options->stream)
 		error = wreath_stream_create(&sweep->cell.stream);
@@ -234,7 +265,45 @@ static enum perf_outcome sweep_comm(struct sweep *sweep)
 	sweep->cell.stream = NULL;
 	free(sweep->cell.samples);
 	free(sweep->cell.checks);
+	perf_call_close(&sweep->cell);
 	return outcome;
+}
+
+/*
+ * Can this algorithm do it for so many ranks?  Of those that were not asked for
+ * by name, the others are left out, by all ranks alike.
+ */
+static bool has_form(const struct sweep *sweep)
+{
+	struct sched_shape shape = {
+		.collective = perf_collectives[sweep->options->kind].sched,
+		.algo = (enum sched_algo)(sweep->algo - 1),
+		.n_ranks = sweep->team.n_ranks,
+		.n_channels = 1,
+	};
+	struct sched *sched;
+
+	if (!sweep->algo || !sweep->options->all_algos)
+		return true;
+	if (sched_make(&shape, sweep->team.rank, &sched))
+		return false;
+	sched_free(sched);
+	return true;
+}
+
+/* The rank that is asked for is one of them. */
+static bool has_root(struct sweep *sweep)
+{
+	int64_t root = sweep->options->root;
+	char text[128];
+
+	if (!perf_is_rooted(sweep->options->kind) ||
+	    root < sweep->team.n_ranks)
+		return true;
+	snprintf(text, sizeof(text), "--root %lld: there are %d ranks",
+		 (long long)root, sweep->team.n_ranks);
+	perf_team_fail(&sweep->team, WREATH_EINVAL, text);
+	return false;
 }
 
 /* A communicator, all that is measured with it, and its end. */
@@ -260,7 +329,9 @@ static enum perf_outcome sweep_algo(struct sweep *sweep)
 		sweep->team.rank = wreath_comm_rank(comm);
 		sweep->team.n_ranks = wreath_comm_size(comm);
 	}
-	outcome = sweep_comm(sweep);
+	outcome = has_root(sweep) ? PERF_DONE : PERF_BROKEN;
+	if (outcome == PERF_DONE && has_form(sweep))
+		outcome = sweep_comm(sweep);
 	/* After a failure there is nothing to say goodbye to: end at once. */
 	if (outcome == PERF_BROKEN) {
 		wreath_comm_abort(comm);
@@ -302,6 +373,7 @@ int perf_rank(const struct perf_job *job)
 	sweep.team.n_ranks = (int)(options->n_procs * options->n_threads);
 	sweep.team.n_cores = options->n_cores;
 	sweep.cell.options = options;
+	sweep.cell.kind = options->kind;
 	sweep.cell.team = &sweep.team;
 	for (i = 0; i < options->n_algos && outcome == PERF_DONE; i++) {
 		sweep.algo = options->algos[i];
