@@ -96,6 +96,15 @@ void bench_usage(FILE *to, const char *usage, const char *text,
 /* The word of @words (NULL ends) that @word is a slip of, or NULL. */
 const char *bench_nearest(const char *word, const char *const *words);
 
+/* ---- nodes.c ---- */
+
+/*
+ * "2" cuts @n ranks into two nodes, as even as can be, "3,5" into nodes of 3
+ * and 5: the number of each rank's node into @nodes [n].  0, or BENCH_BAD.
+ */
+int bench_nodes(const struct bench_args *args, const char *text, int n,
+		int *nodes);
+
 /* ---- text.c ---- */
 
 /* As a JSON string, quoted and escaped; other than ASCII is left as it is. */

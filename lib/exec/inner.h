@@ -149,6 +149,21 @@ static inline uint32_t exec_signature(const struct exec_plan *plan,
 	return plan->signature ^ (uint32_t)(bytes >> 32);
 }
 
+/* Has what the step depends on been done? */
+static inline bool exec_is_after(const struct exec_plan *plan,
+				 const struct exec_lane *lane,
+				 const struct exec_step *step)
+{
+	const struct exec_lane *other;
+
+	if (base_likely(step->after_lane < 0))
+		return true;
+	other = &plan->lanes[step->after_lane];
+	return other->is_done || other->pass > lane->pass ||
+	       (other->pass == lane->pass &&
+		other->step > (uint32_t)step->after_step);
+}
+
 /*
  * What the step's result is divided by: only one that is stored is the whole
  * sum, and one that comes as final has been divided.

@@ -14,6 +14,8 @@ static int have_lines(struct exec_plan *plan, struct exec_lane *lane,
 	size_t i;
 	uint32_t r;
 
+	if (!exec_is_after(plan, lane, step))
+		return 0;
 	for (r = lane->n_arrived; r < step->n_recv; r++) {
 		const struct net_lane *end = step->recv[r];
 

@@ -81,21 +81,20 @@ static struct net_granting granting(const struct exec_plan *plan, int peer)
 	return what;
 }
 
-/* Does a grant go from @peer to this rank: both know the block's length. */
-static bool is_granted_by(const struct exec_plan *plan, int peer)
+/*
+ * Do this rank and @peer grant each other places?  Where only the two know
+ * the lengths of their blocks, one block that is worth it makes them do so,
+ * whichever way it goes: both conclude alike.
+ */
+static bool do_grant(const struct exec_plan *plan, int peer)
 {
+	const struct exec_args *args = plan->args;
 	uint32_t in = own_block(plan, SCHED_GATHER, peer);
-
-	return !plan->is_private ||
-	       is_worth(plan, exec_block_bytes(&plan->args->in, in));
-}
-
-static bool is_granted_to(const struct exec_plan *plan, int peer)
-{
 	uint32_t out = own_block(plan, SCHED_SCATTER, peer);
 
 	return !plan->is_private ||
-	       is_worth(plan, exec_block_bytes(&plan->args->out, out));
+	       is_worth(plan, exec_block_bytes(&args->in, in)) ||
+	       is_worth(plan, exec_block_bytes(&args->out, out));
 }
 
 static int grant(struct exec_plan *plan)
@@ -103,12 +102,14 @@ static int grant(struct exec_plan *plan)
 	uint32_t i;
 	int err;
 
+	for (i = 0; i < plan->n_awaits; i++)
+		net_lend_nothing(plan->awaits[i]);
 	for (i = 0; i < plan->n_grants_to; i++) {
 		struct net_conn *conn = plan->grants_to[i];
 		struct net_granting what;
 
 		conn->granted = 0;
-		if (!is_granted_to(plan, conn->peer))
+		if (!do_grant(plan, conn->peer))
 			continue;
 		what = granting(plan, conn->peer);
 		err = net_place_grant(conn, &what, plan->signature);
@@ -120,7 +121,7 @@ static int grant(struct exec_plan *plan)
 	for (i = plan->n_grants_from; i > 0; i--) {
 		struct net_conn *conn = plan->grants_from[i - 1];
 
-		if (is_granted_by(plan, conn->peer))
+		if (do_grant(plan, conn->peer))
 			plan->missing[plan->n_missing++] = conn;
 	}
 	return 0;
@@ -225,13 +226,12 @@ int exec_places(struct exec_plan *plan)
 	return err;
 }
 
-/* No message under way: all have been taken. */
 static int await_reader(struct exec_plan *plan, const struct net_lane *end)
 {
 	struct exec_wait wait;
 
 	exec_wait_reset(&wait);
-	while (!net_can_send(end, 1)) {
+	while (!net_is_read(end)) {
 		int err;
 
 		plan->lanes[0].waits_for = end;

@@ -25,15 +25,8 @@ static int can_run(struct exec_plan *plan, struct exec_lane *lane,
 	uint32_t signature = exec_signature(plan, step);
 	uint32_t i;
 
-	if (step->after_lane >= 0) {
-		const struct exec_lane *other = &plan->lanes[step->after_lane];
-
-		if (!other->is_done &&
-		    (other->pass < lane->pass ||
-		     (other->pass == lane->pass &&
-		      other->step <= (uint32_t)step->after_step)))
-			return 0;
-	}
+	if (!exec_is_after(plan, lane, step))
+		return 0;
 	for (; lane->n_arrived < step->n_recv; lane->n_arrived++) {
 		const struct net_lane *end = step->recv[lane->n_arrived];
 

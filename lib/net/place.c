@@ -117,7 +117,7 @@ static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
 		       uint64_t bytes)
 {
 	/* As with the slots: where completions are polled, all is WRITEs. */
-	if (!conn->port->device->verbs->map || !conn->port->line_order)
+	if (!net_maps(conn))
 		return NULL;
 	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
 }
@@ -130,11 +130,13 @@ static void map_places(struct net_conn *conn, const struct net_place *place)
 	conn->output_map = NULL;
 	conn->input_map = NULL;
 	if (place->kinds & NET_PLACE_OUTPUT)
-		conn->output_map = map_place(conn, place->output_rkey,
-					     place->output, place->output_bytes);
+		conn->output_map =
+			map_place(conn, place->output_rkey, place->output,
+				  place->output_bytes);
 	if (place->kinds & NET_PLACE_INPUT)
-		conn->input_map = map_place(conn, place->input_rkey,
-					    place->input, place->input_bytes);
+		conn->input_map =
+			map_place(conn, place->input_rkey, place->input,
+				  place->input_bytes);
 }
 
 /* Word by word: the grant may be landing, and place_check() decides. */

@@ -223,7 +223,10 @@ int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
 
 int net_send_nothing(struct net_lane *lane, uint32_t signature)
 {
-	return send_word(lane, signature);
+	int err = send_word(lane, signature);
+
+	lane->n_lent = lane->n_sent;
+	return err;
 }
 
 int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,

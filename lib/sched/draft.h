@@ -46,6 +46,12 @@ extern const struct generator sched_direct_all_to_all; /* and exchange */
 extern const struct generator sched_tree_all_reduce;
 extern const struct generator sched_tree_broadcast;
 extern const struct generator sched_tree_reduce;
+extern const struct generator sched_split_ring_all_reduce;
+extern const struct generator sched_split_ring_reduce_scatter;
+extern const struct generator sched_split_ring_all_gather;
+extern const struct generator sched_halving_all_reduce;
+extern const struct generator sched_halving_reduce_scatter;
+extern const struct generator sched_halving_all_gather;
 
 /* NULL: there is no such form, or a value is out of range. */
 const struct generator *sched_generator(enum sched_collective collective,

@@ -30,8 +30,18 @@ static const struct {
 		[SCHED_BROADCAST] = &sched_tree_broadcast,
 		[SCHED_REDUCE] = &sched_tree_reduce,
 	}},
-	[SCHED_SPLIT_RING] = {"split-ring", {NULL}},
-	[SCHED_HALVING] = {"halving", {NULL}},
+	[SCHED_SPLIT_RING] = {"split-ring", {
+		[SCHED_ALL_REDUCE] = &sched_split_ring_all_reduce,
+		[SCHED_BARRIER] = &sched_split_ring_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_split_ring_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_split_ring_all_gather,
+	}},
+	[SCHED_HALVING] = {"halving", {
+		[SCHED_ALL_REDUCE] = &sched_halving_all_reduce,
+		[SCHED_BARRIER] = &sched_halving_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_halving_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_halving_all_gather,
+	}},
 	[SCHED_DIRECT] = {"direct", {
 		[SCHED_REDUCE_SCATTER] = &sched_direct_reduce_scatter,
 		[SCHED_REDUCE] = &sched_direct_reduce,

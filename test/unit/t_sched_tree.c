@@ -9,35 +9,9 @@
 #include <stddef.h>
 
 #include "sched_judge.h"
+#include "sched_nodes.h"
 
-#define N_RANKS 64
-
-static int log2_of(int n)
-{
-	int log = 0;
-
-	while (n >> (log + 1))
-		log++;
-	return log;
-}
-
-/* Schedules of a shape with nodes. */
-static void make(struct kit *kit, const struct sched_shape *shape)
-{
-	kit->n_ranks = shape->n_ranks;
-	for (int i = 0; i < shape->n_ranks; i++)
-		assert_int_equal(sched_make(shape, i, &kit->scheds[i]), 0);
-}
-
-static struct sched_proof prove(const struct kit *kit, int n_slots,
-				bool in_place)
-{
-	struct sched_proof proof;
-
-	if (sched_verify(kit->scheds, kit->n_ranks, n_slots, in_place, &proof))
-		fail_msg("%d ranks: %s", kit->n_ranks, base_error_text());
-	return proof;
-}
+#define N_RANKS NODES_RANKS
 
 static void tree_of_all_ranks_is_proved_and_as_deep_as_a_logarithm(void **state)
 {
@@ -50,12 +24,12 @@ static void tree_of_all_ranks_is_proved_and_as_deep_as_a_logarithm(void **state)
 	for (n = 2; n <= N_RANKS; n++) {
 		shape.n_ranks = n;
 		shape.n_channels = 1 + n % 3;
-		make(&kit, &shape);
-		proof = prove(&kit, 1, n % 2);
-		assert_true(proof.depth <= (uint32_t)(2 * log2_of(n)));
+		nodes_make(&kit, &shape);
+		proof = nodes_prove(&kit, 1, n % 2);
+		assert_true(proof.depth <= (uint32_t)(2 * nodes_log2(n)));
 		assert_int_equal(proof.chunks_sent_max,
 				 proof.chunks_sent_bound);
-		proof = prove(&kit, 2, !(n % 2));
+		proof = nodes_prove(&kit, 2, !(n % 2));
 		kit_release(&kit);
 	}
 }
@@ -67,36 +41,6 @@ static bool is_inner(const struct sched *sched, uint32_t tree)
 
 	assert_int_equal(up->n_steps, 1);
 	return sched->steps[up->step].n_recv > 0;
-}
-
-static void draw_nodes(uint64_t *seed, int n_ranks, int n_nodes,
-		       uint32_t *nodes)
-{
-	int i;
-
-	for (i = 0; i < n_ranks; i++)
-		nodes[i] = i < n_nodes ? (uint32_t)i
-				       : kit_below(seed, (uint32_t)n_nodes);
-	for (i = n_ranks - 1; i > 0; i--) {
-		uint32_t j = kit_below(seed, (uint32_t)i + 1);
-		uint32_t node = nodes[i];
-
-		nodes[i] = nodes[j];
-		nodes[j] = node;
-	}
-}
-
-static int largest(const uint32_t *nodes, int n_ranks, int n_nodes)
-{
-	int sizes[N_RANKS] = {0};
-	int max = 0;
-	int i;
-
-	for (i = 0; i < n_ranks; i++)
-		sizes[nodes[i]]++;
-	for (i = 0; i < n_nodes; i++)
-		max = sizes[i] > max ? sizes[i] : max;
-	return max;
 }
 
 /* How many peers of other nodes a rank's node has in one tree. */
@@ -144,11 +88,12 @@ static void tree_over_nodes_has_one_link_up_and_two_down(void **state)
 			1 + (int)kit_below(&seed, (uint32_t)shape.n_ranks);
 		shape.n_channels = 1 + round % 4;
 		shape.nodes = nodes;
-		draw_nodes(&seed, shape.n_ranks, shape.n_nodes, nodes);
-		make(&kit, &shape);
-		proof = prove(&kit, 1 + round % 3, round & 1);
-		i = log2_of(shape.n_nodes) +
-		    log2_of(largest(nodes, shape.n_ranks, shape.n_nodes));
+		nodes_draw(&seed, (uint32_t)shape.n_ranks,
+			   (uint32_t)shape.n_nodes, nodes);
+		nodes_make(&kit, &shape);
+		proof = nodes_prove(&kit, 1 + round % 3, round & 1);
+		i = nodes_log2(shape.n_nodes) +
+		    nodes_log2(nodes_largest(&shape));
 		assert_true(proof.depth <= (uint32_t)(2 * i));
 		for (tree = 0; tree < 2 * (uint32_t)shape.n_channels; tree++)
 			check_crossings(&kit, nodes, tree);
