@@ -38,6 +38,7 @@ enum perf_kind {
 	PERF_REDUCE_SCATTER_V, /* blocks of uneven lengths, */
 	PERF_ALL_GATHER_V,     /* which are drawn by the size */
 	PERF_ALL_TO_ALL_V,
+	PERF_OVERLAP, /* all-reduce in buckets beside a computation */
 	PERF_N_KINDS,
 };
 
@@ -117,6 +118,9 @@ struct perf_options {
 	bool stream;	  /* by a stream, not blocking */
 	int halves;	  /* enum perf_halves */
 	int per_iter;	  /* the columns of -I */
+	uint64_t gradient; /* of overlap, in bytes; 0: a default */
+	double compute_ms; /* of overlap; 0: as long as the communication */
+	uint64_t buffer_bytes; /* of each buffer */
 	double min_busbw;
 	int64_t timeout_s; /* 0: the library's */
 	const char *json, *csv, *plot; /* NULL: none; "-": standard output */
@@ -129,6 +133,10 @@ struct perf_options {
  * reason has been said.
  */
 int perf_options_read(int argc, char **argv, struct perf_options *options);
+
+/* Set what was not given; 0, or BENCH_BAD. */
+int perf_options_complete(const struct bench_args *args,
+			  struct perf_options *options);
 
 /* The size at @i, the one before it being @bytes; false after the last. */
 bool perf_next_size(const struct perf_options *options, int i,
@@ -203,6 +211,14 @@ struct perf_times {
 	double cv; /* standard deviation over mean, in percent */
 };
 
+/* Of overlap: @bytes of its result are a bucket's. */
+struct perf_overlap {
+	uint64_t gradient; /* bytes */
+	int64_t n_buckets;
+	double compute_us, comm_us; /* each alone */
+	double both_us;
+};
+
 struct perf_result {
 	enum perf_kind kind;
 	int algo; /* of perf_algo_names */
@@ -215,6 +231,7 @@ struct perf_result {
 	int64_t n_iters;
 	struct perf_times us;
 	double predicted_us; /* by the model of costs; 0: it says nothing */
+	struct perf_overlap overlap;
 	bool is_checked;
 	int wrong_rank;
 	struct perf_check check; /* of all ranks; the first of @wrong_rank */
@@ -311,6 +328,19 @@ void perf_table_result(struct perf_report *report,
 		       const struct perf_result *result);
 /* End a row whose second half will not come. */
 void perf_table_end_row(struct perf_report *report);
+
+/* ---- perf_overlap_table.c ---- */
+
+/* Of the communication, what the computation hid, and what it could have. */
+double perf_hidden(const struct perf_overlap *overlap);
+double perf_hidden_ideal(const struct perf_overlap *overlap);
+void perf_overlap_columns(void);
+void perf_overlap_row(const struct perf_result *result);
+/* The bucket size that took the least time. */
+void perf_overlap_foot(const struct perf_report *report);
+/* Members of a result's JSON object, and columns of its CSV line. */
+void perf_overlap_json(const struct perf_result *result, FILE *to);
+void perf_overlap_csv(const struct perf_report *report, FILE *to);
 
 /* ---- perf_summary.c ---- */
 

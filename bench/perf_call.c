@@ -298,6 +298,7 @@ static int call(struct perf_cell *cell)
 
 	switch (cell->kind) {
 	case PERF_ALL_REDUCE:
+	case PERF_OVERLAP:
 		return wreath_all_reduce(from, to, cell->count, cell->type,
 					 (enum wreath_op)cell->op, cell->comm,
 					 cell->stream);

@@ -116,6 +116,16 @@ static void sum_up(const struct perf_cell *cell, struct perf_result *result)
 	}
 }
 
+enum perf_outcome perf_check_gather(struct perf_cell *cell,
+				    const struct perf_check *mine,
+				    struct perf_result *result)
+{
+	if (!perf_team_gather(cell->team, mine, sizeof(*mine), cell->checks))
+		return PERF_BROKEN;
+	sum_up(cell, result);
+	return PERF_DONE;
+}
+
 enum perf_outcome perf_check_it(struct perf_cell *cell,
 				struct perf_result *result)
 {
@@ -138,8 +148,5 @@ enum perf_outcome perf_check_it(struct perf_cell *cell,
 	result->is_checked = cell->options->n_checks > 0;
 	if (!result->is_checked)
 		return PERF_DONE;
-	if (!perf_team_gather(cell->team, &mine, sizeof(mine), cell->checks))
-		return PERF_BROKEN;
-	sum_up(cell, result);
-	return PERF_DONE;
+	return perf_check_gather(cell, &mine, result);
 }

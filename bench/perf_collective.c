@@ -32,6 +32,8 @@ const struct perf_collective perf_collectives[PERF_N_KINDS] = {
 	 .recvs_blocks = true, .has_in_place = true, .has_lists = true},
 	{"all_to_all_v", "alltoallv", SCHED_ALL_TO_ALL, PERF_BUS_OTHERS,
 	 .sends_blocks = true, .recvs_blocks = true, .has_lists = true},
+	{"overlap", NULL, SCHED_ALL_REDUCE, PERF_BUS_TWICE,
+	 .has_in_place = true},
 };
 
 static bool is_called(const char *name, const char *word, size_t length)

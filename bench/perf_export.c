@@ -39,6 +39,10 @@ static void put_result(const struct perf_report *report,
 		perf_result_op(result), result->root,
 		result->in_place ? "true" : "false");
 	put_times(to, &result->us);
+	if (result->kind == PERF_OVERLAP) {
+		fprintf(to, ",\n     ");
+		perf_overlap_json(result, to);
+	}
 	if (result->predicted_us > 0) {
 		fprintf(to, ", \"predicted_us\": ");
 		put_number(to, result->predicted_us);
@@ -104,6 +108,10 @@ void perf_write_csv(const struct perf_report *report, FILE *to)
 {
 	size_t i;
 
+	if (report->options->kind == PERF_OVERLAP) {
+		perf_overlap_csv(report, to);
+		return;
+	}
 	fprintf(to, "version,collective,ranks,algo,bytes,count,type,op,"
 		    "in_place,min_us,avg_us,p50_us,p99_us,max_us,iters,"
 		    "algbw_gbs,busbw_gbs,wrong,root,asked,predicted_us\n");

@@ -36,7 +36,7 @@ static int operate(struct perf_cell *cell)
 }
 
 /* Also the moment at which all ranks agree to stop. */
-static enum perf_outcome agree(struct perf_cell *cell, double *value)
+enum perf_outcome perf_agree(struct perf_cell *cell, double *value)
 {
 	double values[2] = {*value, 0};
 
@@ -145,7 +145,7 @@ static enum perf_outcome loop(struct perf_cell *cell, int64_t n, double est_ns,
 			outcome = sample_loop(cell, some, samples + done, ns);
 		done += some;
 		if (outcome == PERF_DONE && done < n)
-			outcome = agree(cell, &none);
+			outcome = perf_agree(cell, &none);
 	}
 	return outcome;
 }
@@ -169,7 +169,7 @@ static enum perf_outcome warm_up(struct perf_cell *cell, double *est_ns)
 		ns = 0;
 		outcome = plain_loop(cell, n, &ns);
 		if (outcome == PERF_DONE)
-			outcome = agree(cell, &ns);
+			outcome = perf_agree(cell, &ns);
 		if (outcome != PERF_DONE)
 			return outcome;
 		ns = ns / (double)n + 1;

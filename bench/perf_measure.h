@@ -116,6 +116,7 @@ struct perf_cell {
 	double *samples; /* [PERF_SAMPLES] */
 	struct perf_check *checks; /* [n_ranks] */
 	uint64_t n_barriers;	   /* of this rank, that were checked */
+	struct perf_compute *compute; /* of overlap, made when needed */
 	/* perf_call_plan() sets these. */
 	struct perf_blocks sent, received; /* with lists only */
 	const void *from;
@@ -156,13 +157,42 @@ enum perf_outcome {
 enum perf_outcome perf_check_it(struct perf_cell *cell,
 				struct perf_result *result);
 
+/* Into @result, of all ranks. */
+enum perf_outcome perf_check_gather(struct perf_cell *cell,
+				    const struct perf_check *mine,
+				    struct perf_result *result);
+
 /* ---- perf_loop.c ---- */
 
 /* Keep the library's error in the team. */
 enum perf_outcome perf_broken(struct perf_cell *cell, int error);
 
+/* The greatest of all ranks' values; the moment to agree to stop. */
+enum perf_outcome perf_agree(struct perf_cell *cell, double *value);
+
 /* Measure and check; @result's times, iterations and check are set. */
 enum perf_outcome perf_measure(struct perf_cell *cell,
 			       struct perf_result *result);
+
+/* ---- perf_overlap.c ---- */
+
+/* The same for buckets of the cell's size, beside a computation. */
+enum perf_outcome perf_overlap(struct perf_cell *cell,
+			       struct perf_result *result);
+void perf_overlap_close(struct perf_cell *cell);
+
+/* ---- perf_compute.c ---- */
+
+/* A computation of known length, in memory of its own. */
+struct perf_compute;
+
+/* Measures how fast it is; NULL without memory. */
+struct perf_compute *perf_compute_new(void);
+void perf_compute_free(struct perf_compute *compute);
+/* How much of it takes so long, when nothing else runs. */
+uint64_t perf_compute_units(const struct perf_compute *compute, double ns);
+void perf_compute_run(struct perf_compute *compute, uint64_t units);
+/* How long the whole of a gradient is computed, in nanoseconds. */
+double *perf_compute_ns(struct perf_compute *compute);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line of `wreath perf`: that of nccl-tests, and some more. */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/perf.h"
 
@@ -77,6 +75,10 @@ static const struct bench_option option_table[] = {
 	 AT(buffers), 0, 0, buffer_names},
 	{0, "place", "WHICH", "out of place, in place: both out in (both)",
 	 BENCH_WORD, AT(halves), 0, 0, half_names},
+	{0, "gradient", "SIZE", "of overlap: the sum of its buckets (64M)",
+	 BENCH_SIZE, AT(gradient), 1, PERF_BYTES_MAX, NULL},
+	{0, "compute", "MS", "of overlap: computation for all of a gradient",
+	 BENCH_NUMBER, AT(compute_ms), 0, 60000, NULL},
 	{0, "min-busbw", "GB/s", "exit status 7 if the average is lower",
 	 BENCH_NUMBER, AT(min_busbw), 0, 1000000, NULL},
 	{'q', "quiet", NULL, "no progress on the terminal", BENCH_FLAG,
@@ -102,7 +104,8 @@ static const char usage_text[] =
 	"that a\nlauncher has started, and checks every element of the "
 	"results:\nall_reduce reduce broadcast reduce_scatter all_gather gather "
 	"scatter all_to_all\nsendrecv barrier reduce_scatter_v all_gather_v "
-	"all_to_all_v.  Options and table\nare those of nccl-tests.  Sizes take "
+	"all_to_all_v; overlap shows how much of\nan all-reduce in buckets a "
+	"computation hides.  Options and table\nare those of nccl-tests.  Sizes take "
 	"K, M and G (binary); GB/s are decimal, per\nrank and direction.  Exit "
 	"status: 0, 3 error, 4 timeout, 6 usage, 7 wrong\nresults or too slow.";
 
@@ -133,190 +136,10 @@ static bool take(const struct bench_args *args, int option, const char *value,
 	return word >= 0;
 }
 
-static void complete_lists(struct perf_options *options,
-			   const struct base_env *env)
-{
-	bool has_types = false;
-	bool has_ops = false;
-	int i;
-
-	for (i = 0; i < WREATH_N_TYPES; i++)
-		has_types |= options->types[i];
-	for (i = 0; i < WREATH_N_OPS; i++)
-		has_ops |= options->ops[i];
-	options->types[WREATH_FLOAT32] |= !has_types;
-	options->ops[WREATH_SUM] |= !has_ops;
-	if (!options->n_algos) {
-		int algo = (int)env->value[BASE_ENV_ALGO];
-
-		/* Of a collective that has it not, the library chooses. */
-		if (algo && !sched_has_form(
-				    perf_collectives[options->kind].sched,
-				    (enum sched_algo)(algo - 1)))
-			algo = 0;
-		options->algos[options->n_algos++] = algo;
-	}
-}
-
-/* A barrier has one size, which is none, of no type. */
-static void complete_barrier(struct perf_options *options)
-{
-	memset(options->types, 0, sizeof(options->types));
-	options->types[WREATH_UINT8] = true;
-	options->n_sizes = 1;
-	options->sizes[0] = 0;
-}
-
-static int complete_sizes(const struct bench_args *args,
-			  struct perf_options *options)
-{
-	int i;
-
-	if (options->n_sizes)
-		options->min_bytes = options->max_bytes = options->sizes[0];
-	for (i = 1; i < options->n_sizes; i++) {
-		uint64_t bytes = options->sizes[i];
-
-		if (bytes < options->min_bytes)
-			options->min_bytes = bytes;
-		if (bytes > options->max_bytes)
-			options->max_bytes = bytes;
-	}
-	/* One of them given alone asks for one size, or for more than 64M. */
-	if (options->max_bytes == UINT64_MAX)
-		options->max_bytes = options->min_bytes > 64 << 20 &&
-						     options->min_bytes !=
-							     UINT64_MAX
-					     ? options->min_bytes
-					     : 64 << 20;
-	if (options->min_bytes == UINT64_MAX)
-		options->min_bytes = options->max_bytes < 8
-					     ? options->max_bytes
-					     : 8;
-	if (options->min_bytes > options->max_bytes)
-		return bench_refuse(args, "--minbytes %llu is more than "
-					  "--maxbytes %llu",
-				    (unsigned long long)options->min_bytes,
-				    (unsigned long long)options->max_bytes);
-	if (!options->min_bytes && options->max_bytes &&
-	    !options->step_bytes && !options->n_sizes)
-		return bench_refuse(args, "--minbytes 0 cannot grow by a "
-					  "factor: give --stepbytes");
-	return 0;
-}
-
-/* Set what was not given, and refuse what does not go together. */
-static int complete(const struct bench_args *args,
-		    struct perf_options *options, const struct base_env *env)
-{
-	const struct perf_collective *what = &perf_collectives[options->kind];
-
-	complete_lists(options, env);
-	if (!perf_list_fit(args, options))
-		return BENCH_BAD;
-	if (options->kind == PERF_BARRIER)
-		complete_barrier(options);
-	if (!what->has_in_place && options->halves == PERF_IN)
-		return bench_refuse(args, "--place in: %s has no form in place",
-				    what->name);
-	if (!what->has_in_place)
-		options->halves = PERF_OUT;
-	if (options->json && options->csv && !strcmp(options->json, "-") &&
-	    !strcmp(options->csv, "-"))
-		return bench_refuse(args, "only one of --json and --csv can be "
-					  "standard output");
-	return complete_sizes(args, options);
-}
-
-/* Ranks, and the memory that they need, if all are on this machine. */
-static int check_ranks(const struct bench_args *args,
-		       struct perf_options *options, bool launched)
-{
-	double have = (double)sysconf(_SC_PHYS_PAGES) *
-		      (double)sysconf(_SC_PAGESIZE);
-	double need;
-
-	if (launched && (options->n_procs > 1 || options->n_threads > 1))
-		return bench_refuse(args, "a launcher has started the ranks "
-					  "already: leave --ngpus and "
-					  "--nthreads out");
-	options->is_launched = launched;
-	if (launched)
-		options->n_procs = 1;
-	else if (!options->n_procs)
-		options->n_procs = options->n_threads > 1 ? 1 : 2;
-	if (options->n_procs * options->n_threads > PERF_RANKS_MAX)
-		return bench_refuse(args, "%lld ranks are more than %d",
-				    (long long)(options->n_procs *
-						options->n_threads),
-				    PERF_RANKS_MAX);
-	if (!launched && perf_is_rooted(options->kind) &&
-	    options->root >= options->n_procs * options->n_threads)
-		return bench_refuse(args, "--root %lld: there are %lld ranks",
-				    (long long)options->root,
-				    (long long)(options->n_procs *
-						options->n_threads));
-	need = (double)options->max_bytes * (double)options->n_procs *
-	       (double)options->n_threads *
-	       (options->halves == PERF_IN ? 1 : 2);
-	if (need > have * 0.9)
-		return bench_refuse(args, "buffers of %.1f GiB do not fit this "
-					  "machine's %.1f GiB: lower "
-					  "--maxbytes or --ngpus",
-				    need / (1 << 30), have / (1 << 30));
-	return 0;
-}
-
-/* Ranks of one process have one environment, and so are on one node. */
-static int take_nodes(const struct bench_args *args,
-		      struct perf_options *options)
-{
-	int n = (int)(options->n_procs * options->n_threads);
-	int t = (int)options->n_threads;
-	int i;
-
-	if (!options->nodes)
-		return 0;
-	if (options->is_launched)
-		return bench_refuse(args, "a launcher has started the ranks: "
-					  "`wreath run --nodes`, or "
-					  "WREATH_NODE, makes them nodes");
-	options->node_of = calloc((size_t)n, sizeof(*options->node_of));
-	if (!options->node_of)
-		return bench_refuse(args, "no memory for %d ranks", n);
-	if (bench_nodes(args, options->nodes, n, options->node_of))
-		return BENCH_BAD;
-	for (i = 0; i < n; i++)
-		if (options->node_of[i] != options->node_of[i / t * t])
-			return bench_refuse(args, "--nodes puts ranks %d and "
-						  "%d, threads of one process, "
-						  "on two nodes: give each "
-						  "node a multiple of the %d "
-						  "threads of --nthreads",
-					    i / t * t, i, t);
-	for (i = 0; i < options->n_procs; i++)
-		options->node_of[i] = options->node_of[i * t];
-	return 0;
-}
-
-static bool is_launched(void)
-{
-	static const char *const names[] = {"WREATH_RANK", "PMI_RANK",
-					    "OMPI_COMM_WORLD_RANK"};
-	size_t i;
-
-	for (i = 0; i < base_countof(names); i++) {
-		if (base_env_foreign(names[i]))
-			return true;
-	}
-	return base_env_foreign("RANK") && base_env_foreign("WORLD_SIZE");
-}
-
 int perf_options_read(int argc, char **argv, struct perf_options *options)
 {
 	struct bench_args args = {"wreath perf", option_table, argc, argv, 0,
 				  false};
-	static struct base_env env;
 	const char *value;
 	int kind = -1;
 	int found;
@@ -351,15 +174,7 @@ int perf_options_read(int argc, char **argv, struct perf_options *options)
 		return BENCH_USAGE + 1;
 	}
 	options->kind = (enum perf_kind)kind;
-	if (base_env_load(&env)) {
-		bench_refuse(&args, "%s", wreath_error_text());
-		return BENCH_USAGE + 1;
-	}
-	if (complete(&args, options, &env) ||
-	    check_ranks(&args, options, is_launched()) ||
-	    take_nodes(&args, options))
-		return BENCH_USAGE + 1;
-	return 0;
+	return perf_options_complete(&args, options) ? BENCH_USAGE + 1 : 0;
 }
 
 bool perf_next_size(const struct perf_options *options, int i,

@@ -39,7 +39,7 @@ static int buffers_new(struct sweep *sweep)
 	int error = 0;
 	int i;
 
-	sweep->bytes = options->max_bytes + options->unalign + 64;
+	sweep->bytes = options->buffer_bytes + options->unalign + 64;
 	for (i = options->halves == PERF_IN; i < 2 && !error; i++) {
 		void **memory = &sweep->memory[i];
 
@@ -123,7 +123,9 @@ static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 		sweep->cell.in_place = half;
 		sweep->cell.count = result->count;
 		emit(sweep, PERF_BEGIN, result);
-		outcome = perf_measure(&sweep->cell, result);
+		outcome = sweep->cell.kind == PERF_OVERLAP
+				  ? perf_overlap(&sweep->cell, result)
+				  : perf_measure(&sweep->cell, result);
 		if (outcome == PERF_DONE)
 			emit(sweep, PERF_RESULT, result);
 	}
@@ -266,6 +268,7 @@ static enum perf_outcome sweep_comm(struct sweep *sweep)
 	free(sweep->cell.samples);
 	free(sweep->cell.checks);
 	perf_call_close(&sweep->cell);
+	perf_overlap_close(&sweep->cell);
 	return outcome;
 }
 

@@ -210,14 +210,13 @@ void perf_report_event(struct perf_report *report,
 	}
 }
 
-static void print_foot(struct perf_report *report, double busbw, bool is_slow)
+static void print_busbw(const struct perf_report *report, double busbw,
+			bool is_slow)
 {
 	const struct perf_result *best = NULL;
 	const char *verdict = "";
-	char program[64];
 	size_t i;
 
-	perf_table_end_row(report);
 	for (i = 0; i < report->n_results; i++) {
 		if (!best || perf_algbw(&report->results[i]) >
 				     perf_algbw(best))
@@ -232,6 +231,17 @@ static void print_foot(struct perf_report *report, double busbw, bool is_slow)
 		printf("# Peak bus bandwidth   : %g at %llu bytes\n",
 		       perf_busbw(best, report->n_ranks),
 		       (unsigned long long)best->bytes);
+}
+
+static void print_foot(const struct perf_report *report, double busbw,
+		       bool is_slow)
+{
+	char program[64];
+
+	if (report->options->kind == PERF_OVERLAP)
+		perf_overlap_foot(report);
+	else
+		print_busbw(report, busbw, is_slow);
 	if (!report->n_measured && !report->error[0] &&
 	    !report->is_interrupted)
 		printf("# No size holds an element for every rank\n");

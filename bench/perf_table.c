@@ -57,6 +57,10 @@ void perf_table_columns(const struct perf_report *report, int algo)
 	printf("#\n");
 	if (report->options->n_algos > 1 || algo)
 		printf("# Algorithm: %s\n#\n", perf_algo_names[algo]);
+	if (report->options->kind == PERF_OVERLAP) {
+		perf_overlap_columns();
+		return;
+	}
 	printf("# %73s%s%31s%s\n", "out-of-place", gap, "in-place", gap);
 	printf("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type",
 	       "redop", "root");
@@ -120,6 +124,11 @@ void perf_table_end_row(struct perf_report *report)
 void perf_table_result(struct perf_report *report,
 		       const struct perf_result *result)
 {
+	if (result->kind == PERF_OVERLAP) {
+		perf_overlap_row(result);
+		fflush(stdout);
+		return;
+	}
 	if (!result->in_place || !report->is_row_open) {
 		perf_table_end_row(report);
 		printf("%12lli  %12lli  %8s  %6s  %6d",
