@@ -11,6 +11,11 @@
  *
  *	cc 04_buckets.c $(pkg-config --cflags --libs wreath) -lm -o 04_buckets
  *	wreath run -n 2 ./04_buckets
+ *
+ * Between ranks of one machine the all-reduce is work for its cores as well,
+ * and overlap hides little.  A soft port with a rate is like a network there:
+ *
+ *	WREATH_SOFT=roce:1@2G wreath run -n 2 ./04_buckets
  */
 #include <math.h>
 #include <stdint.h>
@@ -67,27 +72,45 @@ static void make_model(void)
 			weights[l][i] = draw(&state) / sqrtf(WIDTH / 3.0f);
 }
 
+/* The leaky rectifier of each output, and its slope. */
+static float rectify(float sum)
+{
+	return sum > 0 ? sum : sum * 0.125f;
+}
+
+static float slope(float out)
+{
+	return out > 0 ? 1 : 0.125f;
+}
+
+static void forward_layer(int l)
+{
+	int s, o, i;
+
+	for (s = 0; s < N_SAMPLES; s++) {
+		const float *in = values[l] + s * WIDTH;
+
+		for (o = 0; o < WIDTH; o++) {
+			const float *row = weights[l] + o * WIDTH;
+			float sum = 0;
+
+			for (i = 0; i < WIDTH; i++)
+				sum += row[i] * in[i];
+			values[l + 1][s * WIDTH + o] = rectify(sum);
+		}
+	}
+}
+
 /* Through all layers, with the samples of @rank. */
 static void forward(int rank)
 {
 	uint64_t state = 1000 + (uint64_t)rank;
-	int l, s, i, o;
+	int l, i;
 
 	for (i = 0; i < N_SAMPLES * WIDTH; i++)
 		values[0][i] = draw(&state);
 	for (l = 0; l < N_LAYERS; l++)
-		for (s = 0; s < N_SAMPLES; s++)
-			for (o = 0; o < WIDTH; o++) {
-				const float *row = weights[l] + o * WIDTH;
-				const float *in = values[l] + s * WIDTH;
-				float sum = 0;
-
-				for (i = 0; i < WIDTH; i++)
-					sum += row[i] * in[i];
-				/* A leaky rectifier. */
-				values[l + 1][s * WIDTH + o] =
-					sum > 0 ? sum : sum / 8;
-			}
+		forward_layer(l);
 }
 
 /*
@@ -104,8 +127,7 @@ static void backward_layer(int l, float *error, float *gradient)
 	for (s = 0; s < N_SAMPLES; s++)
 		for (o = 0; o < WIDTH; o++) {
 			float out = values[l + 1][s * WIDTH + o];
-			float off = error[s * WIDTH + o] *
-				    (out > 0 ? 1 : 0.125f);
+			float off = error[s * WIDTH + o] * slope(out);
 			const float *row = weights[l] + o * WIDTH;
 			const float *in = values[l] + s * WIDTH;
 
