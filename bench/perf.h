@@ -230,7 +230,8 @@ struct perf_result {
 	bool in_place;
 	int64_t n_iters;
 	struct perf_times us;
-	double predicted_us; /* by the model of costs; 0: it says nothing */
+	/* By the model of costs, where auto was asked for; 0: it says nothing. */
+	double predicted_us[SCHED_N_ALGOS];
 	struct perf_overlap overlap;
 	bool is_checked;
 	int wrong_rank;

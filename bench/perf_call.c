@@ -175,6 +175,7 @@ void perf_call_plan(struct perf_cell *cell)
 	uint64_t n = (uint64_t)cell->team->n_ranks;
 	bool is_root = cell->team->rank == cell->root;
 
+	cell->n_whole = cell->count * (perf_has_blocks(cell->kind) ? n : 1);
 	cell->n_sent = cell->count * (what->sends_blocks ? n : 1);
 	cell->n_received = cell->count * (what->recvs_blocks ? n : 1);
 	cell->n_pieces = what->recvs_blocks ? (int)n : 1;

@@ -4,13 +4,6 @@
 
 #include "bench/perf_measure.h"
 
-/* Elements that may be written where a measurement is in place. */
-static uint64_t n_whole(const struct perf_cell *cell)
-{
-	return cell->n_sent > cell->n_received ? cell->n_sent
-					       : cell->n_received;
-}
-
 /*
  * What is reduced again and again in place must not run into infinities and
  * subnormal numbers, which some processors are slow at: zeros stay zeros.
@@ -19,7 +12,7 @@ void perf_prepare(struct perf_cell *cell)
 {
 	if (cell->in_place)
 		memset(cell->recv, 0,
-		       n_whole(cell) * wreath_type_size(cell->type));
+		       cell->n_whole * wreath_type_size(cell->type));
 	else
 		perf_pattern_fill(cell->pattern, cell->send, cell->n_sent);
 }
@@ -74,7 +67,7 @@ static int check_once(struct perf_cell *cell, struct perf_check *check)
 		return check_barrier(cell, check);
 	/* So that what an earlier operation left there is no right answer. */
 	perf_pattern_blank(cell->recv,
-			   (cell->in_place ? n_whole(cell) : cell->n_received) *
+			   (cell->in_place ? cell->n_whole : cell->n_received) *
 				   wreath_type_size(cell->type));
 	perf_touch(cell);
 	error = perf_call(cell);

@@ -26,6 +26,26 @@ static void put_times(FILE *to, const struct perf_times *us)
 	fprintf(to, "}");
 }
 
+/* Of all algorithms that there is one for. */
+static void put_predictions(FILE *to, const struct perf_result *result)
+{
+	bool is_open = false;
+	int a;
+
+	for (a = 0; a < SCHED_N_ALGOS; a++) {
+		if (result->predicted_us[a] <= 0)
+			continue;
+		fprintf(to, "%s\"%s\": ", is_open ? ", "
+						  : ",\n     "
+						    "\"predicted_us\": {",
+			perf_algo_names[a + 1]);
+		put_number(to, result->predicted_us[a]);
+		is_open = true;
+	}
+	if (is_open)
+		fprintf(to, "}");
+}
+
 static void put_result(const struct perf_report *report,
 		       const struct perf_result *result, FILE *to)
 {
@@ -43,10 +63,7 @@ static void put_result(const struct perf_report *report,
 		fprintf(to, ",\n     ");
 		perf_overlap_json(result, to);
 	}
-	if (result->predicted_us > 0) {
-		fprintf(to, ", \"predicted_us\": ");
-		put_number(to, result->predicted_us);
-	}
+	put_predictions(to, result);
 	fprintf(to, ", \"iters\": %lld,\n     \"algbw_gbs\": ",
 		(long long)result->n_iters);
 	put_number(to, perf_algbw(result));
@@ -134,8 +151,8 @@ void perf_write_csv(const struct perf_report *report, FILE *to)
 			fprintf(to, "%lld", (long long)result->check.wrong);
 		fprintf(to, ",%d,%s,", result->root,
 			perf_algo_names[result->algo]);
-		if (result->predicted_us > 0)
-			put_number(to, result->predicted_us);
+		if (result->used && result->predicted_us[result->used - 1] > 0)
+			put_number(to, result->predicted_us[result->used - 1]);
 		fprintf(to, "\n");
 	}
 }

@@ -121,7 +121,8 @@ struct perf_cell {
 	struct perf_blocks sent, received; /* with lists only */
 	const void *from;
 	void *to;
-	uint64_t n_sent, n_received; /* elements of this rank's buffers */
+	uint64_t n_sent, n_received; /* elements of this rank's buffers, */
+	uint64_t n_whole; /* and of the whole vector, where both are in place */
 	int n_pieces; /* of what this rank gets */
 };
 

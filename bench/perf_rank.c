@@ -110,6 +110,23 @@ static bool introduce(struct sweep *sweep)
 	return true;
 }
 
+static int algo_used(const struct sweep *sweep, uint64_t bytes)
+{
+	enum sched_collective what =
+		perf_collectives[sweep->options->kind].sched;
+	const char *name = sched_algo_name(
+		what == SCHED_EXCHANGE
+			? SCHED_DIRECT
+			: comm_choose(sweep->cell.comm, what, bytes));
+	int i;
+
+	for (i = 0; perf_algo_names[i]; i++) {
+		if (name && !strcmp(perf_algo_names[i], name))
+			return i;
+	}
+	return sweep->algo;
+}
+
 /* One row of the table: both halves of it. */
 static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 {
@@ -126,27 +143,13 @@ static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 		outcome = sweep->cell.kind == PERF_OVERLAP
 				  ? perf_overlap(&sweep->cell, result)
 				  : perf_measure(&sweep->cell, result);
-		if (outcome == PERF_DONE)
-			emit(sweep, PERF_RESULT, result);
+		if (outcome != PERF_DONE)
+			break;
+		/* A communicator that has run nothing may only guess. */
+		result->used = algo_used(sweep, result->bytes);
+		emit(sweep, PERF_RESULT, result);
 	}
 	return outcome;
-}
-
-static int algo_used(const struct sweep *sweep, uint64_t bytes)
-{
-	enum sched_collective what =
-		perf_collectives[sweep->options->kind].sched;
-	const char *name = sched_algo_name(
-		what == SCHED_EXCHANGE
-			? SCHED_DIRECT
-			: comm_choose(sweep->cell.comm, what, bytes));
-	int i;
-
-	for (i = 0; perf_algo_names[i]; i++) {
-		if (name && !strcmp(perf_algo_names[i], name))
-			return i;
-	}
-	return sweep->algo;
 }
 
 /* All sizes of one type, operation and root. */
@@ -169,7 +172,6 @@ static enum perf_outcome sizes(struct sweep *sweep)
 
 		result.count = bytes / unit;
 		result.bytes = result.count * unit;
-		result.used = algo_used(sweep, result.bytes);
 		/* Less than an element is no vector; nothing at all is one. */
 		if (result.count || !bytes)
 			outcome = row(sweep, &result);

@@ -50,10 +50,13 @@ static bool has_any(const struct perf_report *report, int algo)
 static bool has_predictions(const struct perf_report *report)
 {
 	size_t i;
+	int a;
 
 	for (i = 0; i < report->n_results; i++) {
-		if (report->results[i].predicted_us > 0)
-			return true;
+		for (a = 0; a < SCHED_N_ALGOS; a++) {
+			if (report->results[i].predicted_us[a] > 0)
+				return true;
+		}
 	}
 	return false;
 }
@@ -78,15 +81,20 @@ static void print_heads(const struct perf_report *report, int width)
 	printf("\n");
 }
 
-static void print_time(const struct perf_result *result, int width)
+/* @chosen is auto's, which has the predictions of all, or NULL. */
+static void print_time(const struct perf_result *result,
+		       const struct perf_result *chosen, int width)
 {
+	double predicted = 0;
 	char text[64];
 
+	if (result && chosen && result->used)
+		predicted = chosen->predicted_us[result->used - 1];
 	if (!result)
 		snprintf(text, sizeof(text), "N/A");
-	else if (result->predicted_us > 0)
+	else if (predicted > 0)
 		snprintf(text, sizeof(text), "%.2f (%.1f)", result->us.avg,
-			 result->predicted_us);
+			 predicted);
 	else
 		snprintf(text, sizeof(text), "%.2f", result->us.avg);
 	printf("  %*s", width, text);
@@ -109,7 +117,7 @@ static void print_row(const struct perf_report *report,
 		if (!has_any(report, options->algos[i]))
 			continue;
 		result = find(report, like, options->algos[i]);
-		print_time(result, width);
+		print_time(result, chosen, width);
 		if (result && options->algos[i] &&
 		    (!best || result->us.avg < best->us.avg))
 			best = result;

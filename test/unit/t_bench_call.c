@@ -158,21 +158,20 @@ static void pieces_come_from_where_they_were_sent(void **s)
 static void check_place(const struct perf_cell *cell)
 {
 	const struct perf_collective *what = &perf_collectives[cell->kind];
-	uint64_t n = (uint64_t)cell->team->n_ranks;
-	uint64_t total = cell->count * (perf_has_blocks(cell->kind) ? n : 1);
 	uint64_t from = (uint64_t)((const char *)cell->from - recv_at) / 4;
 	uint64_t to = (uint64_t)((char *)cell->to - recv_at) / 4;
 	uint64_t own = (uint64_t)cell->team->rank * cell->count;
 
-	assert_true(cell->n_sent <= total && cell->n_received <= total);
+	assert_true(cell->n_sent <= cell->n_whole &&
+		    cell->n_received <= cell->n_whole);
 	if (!cell->in_place || !what->has_in_place)
 		return;
 	if (what->has_lists)
 		own = cell->received.displs[cell->team->rank];
 	assert_int_equal(from, what->recvs_blocks ? own : 0);
 	assert_int_equal(to, what->sends_blocks ? own : 0);
-	assert_true(from + cell->n_sent <= total);
-	assert_true(to + cell->n_received <= total);
+	assert_true(from + cell->n_sent <= cell->n_whole);
+	assert_true(to + cell->n_received <= cell->n_whole);
 }
 
 static void buffers_in_place_are_where_the_calls_want_them(void **s)
