@@ -230,7 +230,7 @@ struct perf_result {
 	bool in_place;
 	int64_t n_iters;
 	struct perf_times us;
-	/* By the model of costs, where auto was asked for; 0: it says nothing. */
+	/* By the model of costs, where auto was asked for; 0: unknown. */
 	double predicted_us[SCHED_N_ALGOS];
 	struct perf_overlap overlap;
 	bool is_checked;

@@ -39,8 +39,8 @@ tables_have_nccl_tests_columns() {
 		case $name in
 		reduce | broadcast | gather | scatter) root=1 ;;
 		esac
-		[ $place = no ] || second=$half
-		perf 0 $name -g 2 -b 64 -e 4096 -f 64 -r 1
+		[ "$place" = no ] || second=$half
+		perf 0 "$name" -g 2 -b 64 -e 4096 -f 64 -r 1
 		shows out "^# Collective test starting: ${other}_perf\$"
 		shows out "^# Collective test concluded: ${other}_perf\$"
 		for bytes in 64 4096; do
@@ -52,8 +52,8 @@ tables_have_nccl_tests_columns() {
 		[ "$(grep -vc '^#' "$dir/out")" = 2 ] ||
 			complain "not two rows: $ran"
 		# Sizes that the ranks cannot share are rounded down.
-		perf 0 $name -g 3 -b 100 -e 100
-		bytes=$((100 / 4 / ${blocks/n/3} * 4 * ${blocks/n/3}))
+		perf 0 "$name" -g 3 -b 100 -e 100
+		bytes=$((100 - 100 % (4 * ${blocks/n/3})))
 		shows out "^ +$bytes +"
 	done <<<"$table"
 	perf 0 barrier -g 2
@@ -71,7 +71,7 @@ factors_are_nccl_tests() {
 		reduce | broadcast | sendrecv) factor=1 ;;
 		*) factor=0.75 ;;
 		esac
-		perf 0 $name -g 4 -b 64K -e 64K --csv -
+		perf 0 "$name" -g 4 -b 64K -e 64K --csv -
 		awk -F, -v f=$factor 'NR > 1 {
 			n++
 			bw = $5 / $11 / 1000
@@ -86,17 +86,17 @@ factors_are_nccl_tests() {
 every_collective_is_right_in_every_type() {
 	local name
 	while read -r name _; do
-		perf 0 $name -g 3 -b 3708 -e 3708 -d all -o all -r all -n 2 \
+		perf 0 "$name" -g 3 -b 3708 -e 3708 -d all -o all -r all -n 2 \
 			-w 1 --csv -
 		awk -F, 'NR > 1 && $18 != 0 { bad = 1 }
 			END { exit bad || NR < 15 }' "$dir/out" ||
 			complain "wrong: $ran: $(cat "$dir/err")"
-		perf 0 $name -g 1 -b 3708 -e 3708 -n 2
+		perf 0 "$name" -g 1 -b 3708 -e 3708 -n 2
 	done <<<"$table"
 	# Odd places, calls on a stream, ranks as threads, other memory.
 	while read -r name _; do
-		perf 0 $name -g 3 -b 12 -e 1M -f 32 -u 3 --stream --touch
-		perf 0 $name -t 2 -b 64K -e 64K --buffers malloc -n 20
+		perf 0 "$name" -g 3 -b 12 -e 1M -f 32 -u 3 --stream --touch
+		perf 0 "$name" -t 2 -b 64K -e 64K --buffers malloc -n 20
 	done <<<"$table"
 	perf 0 barrier -t 3 --stream
 }
@@ -105,7 +105,7 @@ every_collective_is_right_in_every_type() {
 roots_and_engines_are_all_shown() {
 	local name
 	for name in reduce broadcast gather scatter; do
-		perf 0 $name -g 3 -b 1K -e 1K -r all --json "$dir/json"
+		perf 0 "$name" -g 3 -b 1K -e 1K -r all --json "$dir/json"
 		json "$dir/json" '[r["root"] for r in x["results"]] ==
 			[0, 0, 1, 1, 2, 2]'
 		json "$dir/json" "x['collective'] == '$name'"
