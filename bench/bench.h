@@ -29,6 +29,7 @@ int perf_main(int argc, char **argv);
 const char *perf_called_as(const char *program);
 int info_main(int argc, char **argv);
 int schedule_main(int argc, char **argv);
+int plan_main(int argc, char **argv);
 
 /* ---- option.c ---- */
 

@@ -175,6 +175,14 @@ enum perf_outcome perf_agree(struct perf_cell *cell, double *value);
 enum perf_outcome perf_measure(struct perf_cell *cell,
 			       struct perf_result *result);
 
+/* ---- perf_choice.c ---- */
+
+/*
+ * After the calls, since a communicator that has run none may only guess: the
+ * algorithm that @result used, and the predictions where there are any.
+ */
+void perf_choice(const struct perf_cell *cell, struct perf_result *result);
+
 /* ---- perf_overlap.c ---- */
 
 /* The same for buckets of the cell's size, beside a computation. */

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "bench/perf_measure.h"
-#include "comm/comm.h"
 
 struct sweep {
 	const struct perf_job *job;
@@ -110,23 +109,6 @@ static bool introduce(struct sweep *sweep)
 	return true;
 }
 
-static int algo_used(const struct sweep *sweep, uint64_t bytes)
-{
-	enum sched_collective what =
-		perf_collectives[sweep->options->kind].sched;
-	const char *name = sched_algo_name(
-		what == SCHED_EXCHANGE
-			? SCHED_DIRECT
-			: comm_choose(sweep->cell.comm, what, bytes));
-	int i;
-
-	for (i = 0; perf_algo_names[i]; i++) {
-		if (name && !strcmp(perf_algo_names[i], name))
-			return i;
-	}
-	return sweep->algo;
-}
-
 /* One row of the table: both halves of it. */
 static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 {
@@ -145,8 +127,7 @@ static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 				  : perf_measure(&sweep->cell, result);
 		if (outcome != PERF_DONE)
 			break;
-		/* A communicator that has run nothing may only guess. */
-		result->used = algo_used(sweep, result->bytes);
+		perf_choice(&sweep->cell, result);
 		emit(sweep, PERF_RESULT, result);
 	}
 	return outcome;
