@@ -100,12 +100,14 @@ static void print_time(const struct perf_result *result,
 	printf("  %*s", width, text);
 }
 
-static void print_row(const struct perf_report *report,
-		      const struct perf_result *like, int width)
+/* Returns auto's time by the best one's. */
+static double print_row(const struct perf_report *report,
+			const struct perf_result *like, int width)
 {
 	const struct perf_options *options = report->options;
 	const struct perf_result *chosen = find(report, like, 0);
 	const struct perf_result *best = NULL;
+	double ratio = 1;
 	int i;
 
 	printf("# %10llu  %8s  %6s  %4d  %5s",
@@ -123,25 +125,37 @@ static void print_row(const struct perf_report *report,
 			best = result;
 	}
 	printf("  %-10s", best ? perf_result_algo(best) : "N/A");
+	if (chosen && best && best->us.avg > 0)
+		ratio = chosen->us.avg / best->us.avg;
 	if (chosen)
-		printf("  %-10s  %.2f", perf_result_algo(chosen),
-		       best && best->us.avg > 0
-			       ? chosen->us.avg / best->us.avg
-			       : 1.0);
+		printf("  %-10s  %.2f", perf_result_algo(chosen), ratio);
 	printf("\n");
+	return ratio;
 }
 
 void perf_summary(const struct perf_report *report)
 {
-	int width = has_predictions(report) ? 20 : 10;
+	int width = has_predictions(report) ? 18 : 10;
+	const struct perf_result *at = NULL;
+	double most = 0;
 	size_t i;
 
 	if (report->options->n_algos < 2 || !report->n_results)
 		return;
 	print_heads(report, width);
 	for (i = 0; i < report->n_results; i++) {
-		if (is_first(report, i))
-			print_row(report, &report->results[i], width);
+		double ratio;
+
+		if (!is_first(report, i))
+			continue;
+		ratio = print_row(report, &report->results[i], width);
+		if (ratio > most) {
+			most = ratio;
+			at = &report->results[i];
+		}
 	}
+	if (at && has_any(report, 0))
+		printf("# Auto at its worst    : %.2f times the best, at %llu "
+		       "bytes\n", most, (unsigned long long)at->bytes);
 	printf("#\n");
 }

@@ -116,7 +116,12 @@ roots_and_engines_are_all_shown() {
 	json "$dir/json" 'all(r["asked"] in (r["algo"], "auto")
 		for r in x["results"])'
 	shows out '^# Algorithms side by side: time in us'
-	shows out '^# +64 +float +sum +0 +out( +[0-9.]+){4,} +[a-z-]+ +[a-z-]+'
+	shows out "^# +64 +float +sum +0 +out( +[0-9.]+( \\([0-9.]+\\))?){4,} \
++[a-z-]+ +[a-z-]+ +[0-9.]+\$"
+	shows out '^# Auto at its worst    : [0-9.]+ times the best, at 64 '
+	json "$dir/json" 'all(set(r["predicted_us"]) >= {"ring", "direct"} and
+		min(r["predicted_us"].values()) > 0 for r in x["results"]
+		if r["asked"] == "auto")'
 	perf 0 sendrecv -g 2 -b 64 -e 64 --algo all
 	shows out '^# Algorithm: direct$'
 	hides out '^# Algorithm: ring$'
