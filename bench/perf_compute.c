@@ -10,10 +10,12 @@
 
 /* Floats: 4 KiB of the 32 or more of a core's first cache. */
 #define N_FLOATS 1024
-/* A calibration is tried so often, and the fastest counts: the others were
- * interrupted. */
-#define N_TRIES 20
-#define TRY_UNITS 2000
+/*
+ * A calibration is tried so often, and the median counts; a try takes some
+ * milliseconds, since a core may be faster for less.
+ */
+#define N_TRIES 9
+#define TRY_UNITS 20000
 
 struct perf_compute {
 	float values[N_FLOATS];
@@ -36,23 +38,30 @@ void perf_compute_run(struct perf_compute *compute, uint64_t units)
 	}
 }
 
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a;
+	double y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
 struct perf_compute *perf_compute_new(void)
 {
 	struct perf_compute *compute = calloc(1, sizeof(*compute));
+	double tries[N_TRIES];
 	int i;
 
 	if (!compute)
 		return NULL;
-	compute->unit_ns = 1e9;
 	for (i = 0; i < N_TRIES; i++) {
 		uint64_t start = base_now_ns();
-		double ns;
 
 		perf_compute_run(compute, TRY_UNITS);
-		ns = (double)(base_now_ns() - start) / TRY_UNITS;
-		if (ns < compute->unit_ns)
-			compute->unit_ns = ns;
+		tries[i] = (double)(base_now_ns() - start) / TRY_UNITS;
 	}
+	qsort(tries, N_TRIES, sizeof(*tries), compare);
+	compute->unit_ns = tries[N_TRIES / 2];
 	return compute;
 }
 

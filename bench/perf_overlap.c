@@ -114,6 +114,9 @@ static enum perf_outcome open_compute(struct overlap *overlap)
 	struct perf_cell *cell = overlap->cell;
 	double ns = cell->options->compute_ms * 1e6;
 
+	/* All ranks at the same time: cores may share what they compute by. */
+	if (!cell->compute && !perf_team_barrier(cell->team))
+		return PERF_BROKEN;
 	if (!cell->compute) {
 		cell->compute = perf_compute_new();
 		if (!cell->compute)
