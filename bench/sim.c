@@ -7,6 +7,8 @@
 
 /* Steps whose path is kept: 56 bytes each, twice that while they move. */
 #define TRACE_MAX (1u << 23)
+/* Enough to know how long a pass takes, in some seconds. */
+#define MESSAGES_ENOUGH 32000000
 
 static void run_row(const struct sim_options *options, struct sim_row *row)
 {
@@ -25,6 +27,7 @@ static void run_row(const struct sim_options *options, struct sim_row *row)
 		.bytes = row->bytes,
 		.is_plain = options->is_plain,
 		.trace_max = TRACE_MAX,
+		.messages_enough = MESSAGES_ENOUGH,
 		.messages_max = options->limit,
 	};
 

@@ -68,7 +68,7 @@ static void find_busiest(const struct sim *sim, struct sched_sim *out)
 			   (double)sim->end_ps;
 }
 
-static void release(struct sim *sim)
+static void sim_free(struct sim *sim)
 {
 	uint32_t i;
 
@@ -95,8 +95,86 @@ static uint64_t per_byte(uint64_t rate)
 	return rate ? (uint64_t)(second / rate) : 0;
 }
 
+static struct sim *sim_new(const struct sched_sim_args *args)
+{
+	struct sim *sim = base_alloc(1, sizeof(*sim));
+
+	if (!sim)
+		return NULL;
+	sim->args = args;
+	sim->shape = args->shape;
+	sim->fabric = args->fabric;
+	sim->free_message = SIM_NONE;
+	sim->last = SIM_NONE;
+	sim->reduce_per_byte = per_byte(args->fabric->reduce_rate);
+	sim->copy_per_byte = per_byte(args->fabric->copy_rate);
+	return sim;
+}
+
+/* How long half of the passes take. */
+static int run_half(const struct sched_sim_args *args, uint64_t n_passes,
+		    uint64_t *ps)
+{
+	struct sched_sim_args half = *args;
+	struct sim *sim;
+	int err;
+
+	half.trace_max = 0;
+	sim = sim_new(&half);
+	if (!sim)
+		return WREATH_ENOMEM;
+	sim->passes_max = n_passes / 2;
+	err = sim_build(sim);
+	if (!err)
+		err = sim_run(sim);
+	*ps = sim->end_ps;
+	sim_free(sim);
+	return err;
+}
+
+/* The passes that were not run take what the last of those that were took. */
+static int add_passes(const struct sim *sim, struct sched_sim *out)
+{
+	uint64_t n = sim->n_passes;
+	uint64_t half_ps = 0;
+	int err;
+
+	if (n == sim->cut.n_passes)
+		return 0;
+	err = run_half(sim->args, n, &half_ps);
+	if (err)
+		return err;
+	out->time_ps += (uint64_t)((double)(sim->end_ps - half_ps) /
+				   (double)(n - n / 2) *
+				   (sim_cut_passes(&sim->cut) - (double)n));
+	return 0;
+}
+
+static int run(struct sim *sim, struct sched_sim *out)
+{
+	int err = sim_build(sim);
+
+	if (!err)
+		err = sim_run(sim);
+	if (!err)
+		err = sim_trace_path(sim, out);
+	if (err)
+		return err;
+	out->time_ps = sim->end_ps;
+	out->bound_ps = bound_ps(sim->args);
+	out->n_messages = sim->n_sent;
+	out->n_steps = sim->n_steps;
+	out->n_passes = sim->cut.n_passes;
+	out->n_passes_run = sim->n_passes;
+	out->n_simulated = (int)sim->n_ranks;
+	out->is_even = sim->cut.is_even;
+	find_busiest(sim, out);
+	return add_passes(sim, out);
+}
+
 int sched_simulate(const struct sched_sim_args *args, struct sched_sim *out)
 {
+	struct sched_sim result = {0};
 	struct sim *sim;
 	int err = sched_check_shape(args->shape, 0);
 
@@ -107,33 +185,15 @@ int sched_simulate(const struct sched_sim_args *args, struct sched_sim *out)
 				  "the schedule is for %d ranks, and the "
 				  "fabric has %d", args->shape->n_ranks,
 				  args->fabric->n_ranks);
-	sim = base_alloc(1, sizeof(*sim));
+	sim = sim_new(args);
 	if (!sim)
 		return WREATH_ENOMEM;
-	sim->args = args;
-	sim->shape = args->shape;
-	sim->fabric = args->fabric;
-	sim->free_message = SIM_NONE;
-	sim->last = SIM_NONE;
-	sim->reduce_per_byte = per_byte(args->fabric->reduce_rate);
-	sim->copy_per_byte = per_byte(args->fabric->copy_rate);
-	*out = (struct sched_sim){0};
-	err = sim_build(sim);
-	if (!err)
-		err = sim_run(sim);
-	if (!err)
-		err = sim_trace_path(sim, out);
-	if (!err) {
-		out->time_ps = sim->end_ps;
-		out->bound_ps = bound_ps(args);
-		out->n_messages = sim->n_sent;
-		out->n_steps = sim->n_steps;
-		out->n_passes = sim->cut.n_passes;
-		out->n_simulated = (int)sim->n_ranks;
-		out->is_even = sim->cut.is_even;
-		find_busiest(sim, out);
-	}
-	release(sim);
+	err = run(sim, &result);
+	sim_free(sim);
+	if (err)
+		sched_sim_release(&result);
+	else
+		*out = result;
 	return err;
 }
 

@@ -62,14 +62,21 @@ struct sched_sim_args {
 	bool is_plain; /* never folded */
 	/* Steps of which the path is kept; more, and there is none. */
 	uint64_t trace_max;
-	/* More messages than that, and it is refused; 0: no limit. */
+	/*
+	 * Of more messages than that only so many passes are run as have about
+	 * as many, and half of these; what the second half took is what all
+	 * further passes take.  0: all are run.
+	 */
+	uint64_t messages_enough;
+	/* More messages than that to run, and it is refused; 0: no limit. */
 	uint64_t messages_max;
 };
 
 struct sched_sim {
 	uint64_t time_ps; /* until the last rank is done */
 	uint64_t bound_ps; /* no algorithm can be faster: see the manual */
-	uint64_t n_messages, n_steps, n_passes; /* that were simulated */
+	uint64_t n_messages, n_steps; /* that were simulated */
+	uint64_t n_passes, n_passes_run; /* the latter were simulated */
 	int n_simulated; /* ranks; the others are folded into them */
 	bool is_even;	 /* chunks were taken for equally long */
 	char busiest[64]; /* the link */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which ranks run, what they run, and how their queues are joined. */
+#include <inttypes.h>
+
 #include "sim_run.h"
 
 /* Beyond so many queues of a kind their tables do not fit 4 GB. */
@@ -8,6 +10,9 @@
 #define COMPARED_MAX 64
 /* Steps of all ranks that are kept one by one: 24 bytes each. */
 #define STEPS_MAX (1u << 24)
+/* Fewer passes than that do not show how long one takes among others: the
+ * slots are not yet full. */
+#define PASSES_MIN 32
 
 static void release_classes(struct sim *sim)
 {
@@ -145,30 +150,43 @@ static int choose_classes(struct sim *sim)
 	return err;
 }
 
-static int check_size(const struct sim *sim)
+/* Passes to run of those that there are: sched_sim_args.messages_enough. */
+static void choose_passes(struct sim *sim, uint64_t n_sent)
 {
-	uint64_t n_sent = 0;
+	uint64_t n = sim->passes_max;
+
+	if (!n) {
+		n = sim->cut.n_passes;
+		if (sim->args->messages_enough && n_sent)
+			n = sim->args->messages_enough / n_sent;
+		if (n < PASSES_MIN)
+			n = PASSES_MIN;
+	}
+	sim->n_passes = n < sim->cut.n_passes ? n : sim->cut.n_passes;
+}
+
+static int check_size(struct sim *sim)
+{
+	uint64_t n_sent = 0, limit = sim->args->messages_max;
 	uint32_t r;
 
-	for (r = 0; r < sim->n_ranks; r++)
-		n_sent += sim->classes[r % sim->n_classes].n_sent;
 	if (sim->n_tx > QUEUES_MAX || sim->n_rx > QUEUES_MAX)
 		return base_error(WREATH_EUNSUP,
 				  "%s of %d ranks has more than %u pairs that "
 				  "talk: too many to simulate",
 				  sched_algo_name(sim->shape->algo),
 				  sim->shape->n_ranks, QUEUES_MAX);
-	if (sim->args->messages_max &&
-	    n_sent * sim->cut.n_passes > sim->args->messages_max)
+	for (r = 0; r < sim->n_ranks; r++)
+		n_sent += sim->classes[r % sim->n_classes].n_sent;
+	choose_passes(sim, n_sent);
+	if (limit && n_sent * sim->n_passes > limit)
 		return base_error(WREATH_EUNSUP,
-				  "%s of %d ranks sends %llu messages in %llu "
-				  "passes, more than the limit of %llu",
+				  "%s of %d ranks sends %" PRIu64 " messages "
+				  "in %" PRIu64 " passes, more than the limit "
+				  "of %" PRIu64,
 				  sched_algo_name(sim->shape->algo),
-				  sim->shape->n_ranks,
-				  (unsigned long long)(n_sent *
-						       sim->cut.n_passes),
-				  (unsigned long long)sim->cut.n_passes,
-				  (unsigned long long)sim->args->messages_max);
+				  sim->shape->n_ranks, n_sent * sim->n_passes,
+				  sim->n_passes, limit);
 	return 0;
 }
 

@@ -82,6 +82,21 @@ bool sim_cut_is_even(const struct sim_cut *cut, int n_channels)
 	return true;
 }
 
+double sim_cut_passes(const struct sim_cut *cut)
+{
+	double most = 0;
+	int k;
+
+	for (k = 0; k < SCHED_CHANNELS_MAX; k++) {
+		double n = cut->pass_bytes[k] ? (double)cut->share[k] /
+						(double)cut->pass_bytes[k] : 0;
+
+		if (n > most)
+			most = n;
+	}
+	return most;
+}
+
 uint64_t sim_cut_rest(const struct sim_cut *cut, uint32_t channel,
 		      uint64_t pass, uint32_t at)
 {

@@ -30,6 +30,10 @@ void sim_cut_make(struct sim_cut *cut, const struct sched_fabric *fabric,
 /* Are all chunks of a pass, and all passes of a channel, equally long? */
 bool sim_cut_is_even(const struct sim_cut *cut, int n_channels);
 
+/* Passes, the last of which may be a fraction. */
+double sim_cut_passes(const struct sim_cut *cut);
+
+/* A chunk of a pass that is not full. */
 uint64_t sim_cut_rest(const struct sim_cut *cut, uint32_t channel,
 		      uint64_t pass, uint32_t at);
 

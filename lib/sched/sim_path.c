@@ -6,7 +6,15 @@ struct walk {
 	struct sim *sim;
 	struct sched_sim *out;
 	uint32_t rank; /* the one that is meant, not the one it is folded to */
+	uint64_t until_ps; /* when the step that came after began */
 };
+
+/* A step is left as soon as it has sent what the next one waits for. */
+static uint64_t left_ps(const struct walk *walk, const struct sim_trace *trace)
+{
+	return trace->end_ps < walk->until_ps ? trace->end_ps
+					      : walk->until_ps;
+}
 
 /* How far ahead of the sender the queue's receiver is. */
 static uint32_t ahead_of(const struct sim *sim, uint32_t i_tx)
@@ -66,11 +74,11 @@ static void account(struct walk *walk, const struct sim_trace *trace,
 	const struct sim_trace *from = trace->before == SIM_NONE
 					       ? NULL
 					       : &sim->traces[trace->before];
-	uint64_t before_ps = from ? from->end_ps : 0;
-	uint64_t ps = trace->start_ps > before_ps ? trace->start_ps - before_ps
-						  : 0;
 	uint32_t i_tx = trace->with;
+	uint64_t ps;
 
+	walk->until_ps = trace->start_ps;
+	ps = trace->start_ps - (from ? left_ps(walk, from) : 0);
 	switch (trace->cause) {
 	case SCHED_SIM_MESSAGE:
 		i_tx = sim->rxs[trace->with].tx;
@@ -95,7 +103,7 @@ static void account(struct walk *walk, const struct sim_trace *trace,
 
 int sim_trace_path(struct sim *sim, struct sched_sim *out)
 {
-	struct walk walk = {sim, out, 0};
+	struct walk walk = {sim, out, 0, sim->end_ps};
 	uint32_t at, n = 0;
 
 	if (!sim->is_traced || sim->last == SIM_NONE)
@@ -122,7 +130,7 @@ int sim_trace_path(struct sim *sim, struct sched_sim *out)
 			.end_ps = trace->end_ps,
 		};
 		out->part_ps[SCHED_SIM_HOST] +=
-			trace->end_ps - trace->start_ps;
+			left_ps(&walk, trace) - trace->start_ps;
 		account(&walk, trace, hop);
 	}
 	return 0;

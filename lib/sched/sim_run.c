@@ -5,22 +5,12 @@
 
 #include "sim_run.h"
 
-/* Bytes of a message that only gives credit. */
-#define CREDIT_BYTES 64
-
 static const struct sim_step *step_of(const struct sim_rank *rank,
 				      uint32_t lane,
 				      const struct sim_lane *state)
 {
 	return &rank->class->steps[rank->class->lanes[lane].step +
 				   state->step];
-}
-
-static void push(struct sim *sim, uint64_t ps, enum sim_kind kind,
-		 uint32_t whom, uint32_t with)
-{
-	sim_queue_push(&sim->queue, ps,
-		       (uint32_t)kind << SIM_KIND_SHIFT | whom, with);
 }
 
 static void advance(struct sim *sim, const struct sim_rank *rank,
@@ -30,7 +20,7 @@ static void advance(struct sim *sim, const struct sim_rank *rank,
 	if (++state->step < rank->class->lanes[lane].n_steps)
 		return;
 	state->step = 0;
-	if (++state->pass == sim->cut.n_passes) {
+	if (++state->pass == sim->n_passes) {
 		state->is_done = true;
 		sim->n_undone--;
 	}
@@ -142,7 +132,7 @@ static void begin(struct sim *sim, struct sim_rank *rank, uint32_t i_lane,
 	rank->lane = i_lane;
 	rank->i_send = 0;
 	rank->traced = keep(sim, &trace);
-	push(sim, sim->queue.now_ps + work_ps(sim, step, bytes), SIM_WORKED,
+	sim_push(sim, sim->queue.now_ps + work_ps(sim, step, bytes), SIM_WORKED,
 	     at, 0);
 }
 
@@ -186,125 +176,6 @@ static void wake(struct sim *sim, uint32_t lane, enum sched_sim_cause cause,
 		look_on(sim, rank, SCHED_SIM_BUSY);
 }
 
-/* Put the message on a link: when it begins to be served there. */
-static uint64_t serve(struct sim_link *link, uint64_t ps, uint64_t bytes,
-		      uint64_t *end_ps)
-{
-	uint64_t start = ps > link->free_ps ? ps : link->free_ps;
-	uint64_t needs = sim_link_ps(link, bytes);
-	uint64_t end = start + needs;
-
-	/* What comes by a slower link takes as long here. */
-	if (end < *end_ps)
-		end = *end_ps;
-	*end_ps = end;
-	link->free_ps = end;
-	link->busy_ps += needs;
-	return start;
-}
-
-static uint32_t new_message(struct sim *sim)
-{
-	uint32_t at = sim->free_message;
-	uint32_t room = sim->n_messages ? sim->n_messages * 2 : 256;
-	struct sim_message *messages;
-
-	if (at != SIM_NONE) {
-		sim->free_message = sim->messages[at].hop;
-		return at;
-	}
-	messages = room < SIM_WHOM ? base_alloc(room, sizeof(*messages)) : NULL;
-	if (!messages)
-		return SIM_NONE;
-	if (sim->n_messages)
-		memcpy(messages, sim->messages,
-		       sim->n_messages * sizeof(*messages));
-	base_free(sim->messages);
-	sim->messages = messages;
-	for (at = sim->n_messages + 1; at < room; at++) {
-		messages[at].hop = sim->free_message;
-		sim->free_message = at;
-	}
-	at = sim->n_messages;
-	sim->n_messages = room;
-	return at;
-}
-
-static void send(struct sim *sim, const struct sim_rank *rank, uint32_t i_tx,
-		 uint64_t bytes)
-{
-	struct sim_tx *tx = &sim->txs[i_tx];
-	const uint32_t *path = &sim->paths[tx->path];
-	struct sim_link *link = &sim->net.links[path[0]];
-	struct sim_message message = {.bytes = bytes, .tx = i_tx, .hop = 1};
-	uint64_t start;
-	uint32_t at;
-
-	if (sim->sent_traced)
-		sim->sent_traced[tx->rx * sim->cut.window +
-				 tx->n_sent % sim->cut.window] = rank->traced;
-	tx->n_sent++;
-	tx->n_out++;
-	sim->n_sent++;
-	start = serve(link, sim->queue.now_ps, bytes, &message.end_ps);
-	start += link->latency_ps;
-	message.end_ps += link->latency_ps;
-	if (tx->is_straight) {
-		serve(&sim->net.links[path[1]], start, bytes, &message.end_ps);
-		push(sim, message.end_ps, SIM_ARRIVED, tx->rx, 0);
-		return;
-	}
-	at = new_message(sim);
-	if (at == SIM_NONE) {
-		sim->queue.is_short = true;
-		return;
-	}
-	sim->messages[at] = message;
-	push(sim, start, SIM_HOP, at, 0);
-}
-
-static void hop(struct sim *sim, uint32_t at)
-{
-	struct sim_message *message = &sim->messages[at];
-	const struct sim_tx *tx = &sim->txs[message->tx];
-	struct sim_link *link =
-		&sim->net.links[sim->paths[tx->path + message->hop]];
-	uint64_t start = serve(link, sim->queue.now_ps, message->bytes,
-			       &message->end_ps);
-
-	if (++message->hop < tx->n_links) {
-		message->end_ps += link->latency_ps;
-		push(sim, start + link->latency_ps, SIM_HOP, at, 0);
-		return;
-	}
-	push(sim, message->end_ps, SIM_ARRIVED, tx->rx, 0);
-	message->hop = sim->free_message;
-	sim->free_message = at;
-}
-
-/* The step's messages are taken, and what they were in is free again. */
-static void consume(struct sim *sim, const struct sim_rank *rank,
-		    const struct sim_step *step)
-{
-	uint32_t i;
-
-	for (i = 0; i < step->n_recv; i++) {
-		struct sim_rx *rx =
-			&sim->rxs[rank->rx +
-				  rank->class->lists[step->recv + i]];
-		uint64_t end_ps = 0;
-
-		rx->n_waiting--;
-		if (++rx->n_uncredited < sim->batch)
-			continue;
-		rx->n_uncredited -= sim->batch;
-		serve(&sim->net.links[rx->back_link], sim->queue.now_ps,
-		      CREDIT_BYTES, &end_ps);
-		push(sim, end_ps + rx->back_ps, SIM_CREDIT, rx->tx,
-		     rank->traced);
-	}
-}
-
 static void worked(struct sim *sim, uint32_t at)
 {
 	struct sim_rank *rank = &sim->ranks[at];
@@ -316,16 +187,16 @@ static void worked(struct sim *sim, uint32_t at)
 		uint64_t bytes = sim_cut_bytes(&sim->cut, step->channel,
 					       lane->pass, step->at);
 
-		send(sim, rank,
+		sim_send(sim, rank,
 		     rank->tx + rank->class->lists[step->send + rank->i_send],
 		     bytes);
 		if (++rank->i_send < step->n_send) {
-			push(sim, sim->queue.now_ps + sim->fabric->overhead_ps,
+			sim_push(sim, sim->queue.now_ps + sim->fabric->overhead_ps,
 			     SIM_WORKED, at, 0);
 			return;
 		}
 	}
-	consume(sim, rank, step);
+	sim_consume(sim, rank, step);
 	if (rank->traced != SIM_NONE)
 		sim->traces[rank->traced].end_ps = sim->queue.now_ps;
 	rank->before = rank->traced;
@@ -363,7 +234,7 @@ static void handle(struct sim *sim, const struct sim_event *event)
 		worked(sim, whom);
 		return;
 	case SIM_HOP:
-		hop(sim, whom);
+		sim_hop(sim, whom);
 		return;
 	case SIM_ARRIVED:
 		arrived(sim, whom);

@@ -69,12 +69,14 @@ struct sim_trace {
 
 struct sim {
 	const struct sched_sim_args *args;
+	uint64_t passes_max; /* to run; 0: as args say */
 	const struct sched_shape *shape;
 	const struct sched_fabric *fabric;
 	struct sim_cut cut;
 	struct sim_net net;
 	struct sim_queue queue;
 
+	uint64_t n_passes; /* to run, of those of the cut */
 	uint32_t n_classes; /* rank r is of class r mod it */
 	uint32_t n_ranks;   /* that run */
 	uint32_t n_lanes;   /* of a rank */
@@ -107,8 +109,23 @@ int sim_build(struct sim *sim);
 /* sim_run.c */
 int sim_run(struct sim *sim);
 
+/* sim_move.c: a message into a queue; at its next link; the step's messages
+ * are taken, and what they were in is free again. */
+void sim_send(struct sim *sim, const struct sim_rank *rank, uint32_t i_tx,
+	      uint64_t bytes);
+void sim_hop(struct sim *sim, uint32_t at);
+void sim_consume(struct sim *sim, const struct sim_rank *rank,
+		 const struct sim_step *step);
+
 /* sim_path.c */
 int sim_trace_path(struct sim *sim, struct sched_sim *out);
+
+static inline void sim_push(struct sim *sim, uint64_t ps, enum sim_kind kind,
+			    uint32_t whom, uint32_t with)
+{
+	sim_queue_push(&sim->queue, ps,
+		       (uint32_t)kind << SIM_KIND_SHIFT | whom, with);
+}
 
 static inline uint64_t sim_work_ps(uint64_t bytes, uint64_t per_byte)
 {
