@@ -5,7 +5,8 @@
 #include "bench/perf.h"
 
 const char *const perf_algo_names[] = {"auto", "ring", "oneshot", "twoshot",
-				       NULL};
+				       "tree", "split-ring", "halving",
+				       "direct", NULL};
 const char *const perf_op_names[WREATH_N_OPS + 1] = {
 	[WREATH_SUM] = "sum", [WREATH_PROD] = "prod", [WREATH_MIN] = "min",
 	[WREATH_MAX] = "max", [WREATH_AVG] = "avg",

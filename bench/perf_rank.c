@@ -134,7 +134,8 @@ static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 static int algo_used(const struct sweep *sweep, uint64_t bytes)
 {
 	const char *name =
-		sched_algo_name(comm_choose(sweep->cell.comm, bytes));
+		sched_algo_name(comm_choose(sweep->cell.comm,
+					    SCHED_ALL_REDUCE, bytes));
 	int i;
 
 	for (i = 0; perf_algo_names[i]; i++) {

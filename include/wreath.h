@@ -88,6 +88,7 @@ enum wreath_op {
 	WREATH_MAX = 3,
 	WREATH_AVG = 4, /* the sum, divided once by the number of ranks */
 	WREATH_N_OPS = 5,
+	WREATH_OP_USER = 64, /* and above: of wreath_op_create_scaled_sum() */
 };
 
 struct wreath_comm;
@@ -196,6 +197,155 @@ WREATH_API int wreath_all_reduce(const void *send, void *recv, size_t count,
 				 enum wreath_type type, enum wreath_op op,
 				 struct wreath_comm *comm,
 				 struct wreath_stream *stream);
+
+/*
+ * The collectives below share the rules of wreath_all_reduce(): arguments that
+ * are no buffers are the same on every rank unless it is said otherwise; the
+ * buffers may be of any alignment; a blocking call returns when this rank's
+ * part is done, which tells nothing of the others' except where a result
+ * depends on them; errors are the same.  n is the number of ranks.  A buffer
+ * that this rank does not need may be NULL.
+ */
+
+/*
+ * Combine @count elements of every rank's @send into @recv of rank @root.
+ * @recv is written on @root only; there it may be @send.
+ */
+WREATH_API int wreath_reduce(const void *send, void *recv, size_t count,
+			     enum wreath_type type, enum wreath_op op, int root,
+			     struct wreath_comm *comm,
+			     struct wreath_stream *stream);
+
+/*
+ * Copy @count elements of @send on rank @root to @recv on every rank.  @send
+ * is read on @root only; there it may be @recv.
+ */
+WREATH_API int wreath_broadcast(const void *send, void *recv, size_t count,
+				enum wreath_type type, int root,
+				struct wreath_comm *comm,
+				struct wreath_stream *stream);
+
+/*
+ * Combine the n blocks of @count elements in every rank's @send; rank r gets
+ * block r in @recv, @count elements.  In place: @recv == @send + r * @count
+ * elements.
+ */
+WREATH_API int wreath_reduce_scatter(const void *send, void *recv, size_t count,
+				     enum wreath_type type, enum wreath_op op,
+				     struct wreath_comm *comm,
+				     struct wreath_stream *stream);
+
+/*
+ * Every rank gets the @count elements of every rank's @send, in order of rank:
+ * n blocks in @recv.  In place: @send == @recv + rank * @count elements.
+ */
+WREATH_API int wreath_all_gather(const void *send, void *recv, size_t count,
+				 enum wreath_type type,
+				 struct wreath_comm *comm,
+				 struct wreath_stream *stream);
+
+/* The same, on rank @root only. */
+WREATH_API int wreath_gather(const void *send, void *recv, size_t count,
+			     enum wreath_type type, int root,
+			     struct wreath_comm *comm,
+			     struct wreath_stream *stream);
+
+/*
+ * Rank r gets block r of the n blocks of @count elements in @send of rank
+ * @root.  In place on @root: @recv == @send + @root * @count elements.
+ */
+WREATH_API int wreath_scatter(const void *send, void *recv, size_t count,
+			      enum wreath_type type, int root,
+			      struct wreath_comm *comm,
+			      struct wreath_stream *stream);
+
+/*
+ * Block i of @recv is block r of @send on rank i, where r is this rank: n
+ * blocks of @count elements each.  There is no form in place.
+ */
+WREATH_API int wreath_all_to_all(const void *send, void *recv, size_t count,
+				 enum wreath_type type,
+				 struct wreath_comm *comm,
+				 struct wreath_stream *stream);
+
+/* Returns when every rank has called it. */
+WREATH_API int wreath_barrier(struct wreath_comm *comm,
+			      struct wreath_stream *stream);
+
+/*
+ * The forms with blocks of different lengths.  @counts [n] has the elements of
+ * each rank's block, @displs [n] where it begins in the buffer of all blocks,
+ * in elements; @displs NULL: one block follows the other.  Both are the same
+ * on every rank, and are not kept.  Blocks must not overlap where they are
+ * written.
+ */
+
+/* @send has @counts[rank] elements, @recv all blocks. */
+WREATH_API int wreath_all_gather_v(const void *send, void *recv,
+				   const size_t *counts, const size_t *displs,
+				   enum wreath_type type,
+				   struct wreath_comm *comm,
+				   struct wreath_stream *stream);
+
+/* @send has all blocks, @recv @counts[rank] elements. */
+WREATH_API int wreath_reduce_scatter_v(const void *send, void *recv,
+				       const size_t *counts,
+				       const size_t *displs,
+				       enum wreath_type type, enum wreath_op op,
+				       struct wreath_comm *comm,
+				       struct wreath_stream *stream);
+
+/*
+ * Here the lists differ from rank to rank: @send_counts[i] here is
+ * @recv_counts[r] on rank i, where r is this rank.
+ */
+WREATH_API int wreath_all_to_all_v(const void *send, const size_t *send_counts,
+				   const size_t *send_displs, void *recv,
+				   const size_t *recv_counts,
+				   const size_t *recv_displs,
+				   enum wreath_type type,
+				   struct wreath_comm *comm,
+				   struct wreath_stream *stream);
+
+/*
+ * Send @count elements to rank @peer, which calls wreath_recv() for as many
+ * bytes from this rank.  What is sent from one rank to another is received in
+ * that order.  A send may wait for its receive; several that depend on each
+ * other belong in a group.
+ */
+WREATH_API int wreath_send(const void *send, size_t count,
+			   enum wreath_type type, int peer,
+			   struct wreath_comm *comm,
+			   struct wreath_stream *stream);
+WREATH_API int wreath_recv(void *recv, size_t count, enum wreath_type type,
+			   int peer, struct wreath_comm *comm,
+			   struct wreath_stream *stream);
+
+/*
+ * Calls between start and end, of any communicators and by this thread, only
+ * note what is to be done; the end of the outermost group does it: sends and
+ * receives of a communicator all at once, so that any pattern of them works,
+ * collectives in their order before them.  Blocks unless all calls were given
+ * a stream.  Returns the first error, of a call that was refused as well:
+ * then nothing of the group is done.  At most 4096 calls.
+ */
+WREATH_API int wreath_group_start(void);
+WREATH_API int wreath_group_end(void);
+
+/*
+ * An operation for reductions on @comm: the sum of every rank's input times
+ * its own *@scalar, an element of @type.  Collectives that use it must be of
+ * @type.  Every rank makes it at the same place in the order of such calls;
+ * the scalars may differ.  At most 64 a communicator.
+ * Errors: WREATH_EINVAL, WREATH_ENOMEM.
+ */
+WREATH_API int wreath_op_create_scaled_sum(const void *scalar,
+					   enum wreath_type type,
+					   struct wreath_comm *comm,
+					   enum wreath_op *op);
+
+/* Operations that use it must be done. */
+WREATH_API int wreath_op_destroy(enum wreath_op op, struct wreath_comm *comm);
 
 /*
  * A queue of operations on host memory, run in order by a thread of its own.

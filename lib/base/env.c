@@ -15,9 +15,10 @@ extern char **environ;
 /* The order of enum base_env_name, which is the alphabet's. */
 static const struct base_env_var table[BASE_N_ENV] = {
 	[BASE_ENV_ALGO] = {"WREATH_ALGO", BASE_ENV_ENUM, "auto", 0, 0,
-			   "auto ring oneshot twoshot",
-			   "The algorithm of all-reduce; auto chooses by "
-			   "size and number of ranks."},
+			   "auto ring oneshot twoshot tree split-ring halving "
+			   "direct",
+			   "The algorithm of collectives that have it; auto "
+			   "chooses by size, ranks and what reaches them."},
 	[BASE_ENV_ARRIVAL] = {"WREATH_ARRIVAL", BASE_ENV_ENUM, "auto", 0, 0,
 			      "auto completion",
 			      "How arrivals are noticed: by polling memory "

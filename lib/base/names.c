@@ -30,5 +30,7 @@ const char *base_type_name(unsigned int type)
 
 const char *base_op_name(unsigned int op)
 {
+	if (op == WREATH_OP_USER)
+		return "scaled sum";
 	return op < WREATH_N_OPS ? ops[op] : "no such operation";
 }

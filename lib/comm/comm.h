@@ -8,7 +8,11 @@
 
 #include "sched/sched.h"
 
-/* The algorithm of an all-reduce of @bytes.  @comm is valid. */
-enum sched_algo comm_choose(const struct wreath_comm *comm, size_t bytes);
+/*
+ * The algorithm of @collective for a vector of @bytes, all blocks together.
+ * @comm is valid.
+ */
+enum sched_algo comm_choose(const struct wreath_comm *comm,
+			    enum sched_collective collective, size_t bytes);
 
 #endif

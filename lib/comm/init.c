@@ -130,7 +130,9 @@ static int meet(struct wreath_comm *comm)
 static void comm_free(struct wreath_comm *comm)
 {
 	comm->magic = 0;
+	wreath_stream_destroy(comm->worker);
 	comm_plans_free(comm);
+	comm_factors_free(comm);
 	if (comm->boot)
 		boot_answer_by(comm->boot, NULL, NULL);
 	net_close(comm->net);
@@ -273,7 +275,7 @@ static int finalize(struct wreath_comm *comm)
 	int err;
 
 	comm_await_turn(comm, ticket);
-	sign.seq = ticket + 1;
+	sign.seq = comm_next_seq(comm);
 	err = comm_error(comm);
 	if (!err && comm->boot) {
 		net_sign_post(comm->net, &sign);

@@ -20,7 +20,7 @@
 #include "wreath.h"
 
 #define COMM_MAGIC 0x77726561746821ull
-#define COMM_N_PLANS SCHED_N_ALGOS
+#define COMM_OPS_MAX 64 /* scaled sums of a communicator */
 #define COMM_RANKS_MAX 1024
 
 /* What ranks tell each other when they meet. */
@@ -44,10 +44,13 @@ struct wreath_comm {
 	struct comm_info *infos;	/* [n_ranks] */
 	char (*names)[128];		/* [n_ranks] */
 	struct exec_guard guard;
-	struct {
-		struct sched *sched;
-		struct exec_plan *plan;
-	} plans[COMM_N_PLANS];
+	struct comm_plan *plans[SCHED_N_COLLECTIVES][SCHED_N_ALGOS];
+	struct comm_factor *factors[COMM_OPS_MAX]; /* NULL: free */
+	void *scratch;	     /* as long as a factor's vector, or NULL */
+	size_t *lists;	     /* of the operation under way; or NULL */
+	struct wreath_stream *worker; /* for groups of several; or NULL */
+	char barrier[2];     /* what a barrier folds */
+	uint64_t n_collectives; /* run: the number of the next */
 	_Atomic uint64_t next_ticket;	/* of the next call */
 	_Atomic uint64_t turn;		/* the ticket that may run */
 	_Atomic bool aborted;
@@ -56,15 +59,54 @@ struct wreath_comm {
 	char error_text[2048];
 };
 
+/* A plan and what it is of; for each root, in a list. */
+struct comm_plan {
+	struct comm_plan *next;
+	int root;
+	struct sched *sched;
+	struct exec_plan *plan;
+};
+
+/* An operation of wreath_op_create_scaled_sum(). */
+struct comm_factor {
+	enum wreath_type type;
+	size_t bytes; /* of the vector: as long as a slot */
+	char vector[];
+};
+
+/*
+ * Lists of a v-form: elements, as the user gave them.  NULL: none, or one
+ * block behind the other.
+ */
+struct comm_lists {
+	const size_t *in_counts, *in_displs, *out_counts, *out_displs;
+};
+
+/* The sends and receives of a group. */
+struct comm_exchange;
+
 /* One call, as it waits in a stream. */
 struct comm_op {
 	struct wreath_comm *comm;
 	uint64_t ticket;
+	const char *name; /* of the function */
+	enum sched_collective collective;
 	const void *send;
 	void *recv;
 	size_t count;
 	enum wreath_type type;
 	enum wreath_op op;
+	int root; /* of a send or receive: the peer */
+	struct wreath_stream *stream; /* NULL: blocking */
+	struct comm_lists lists;
+	const struct comm_exchange *exchange; /* a group's, or NULL */
+	void *owned; /* freed when it is done; NULL is allowed */
+};
+
+/* In the order of the calls. */
+struct comm_exchange {
+	size_t n;
+	struct comm_op ops[];
 };
 
 static inline bool comm_is_valid(const struct wreath_comm *comm)
@@ -79,7 +121,37 @@ void comm_await_turn(struct wreath_comm *comm, uint64_t ticket);
 void comm_pass_turn(struct wreath_comm *comm, uint64_t ticket);
 
 /* Wait for the turn of @op's ticket, and run it; the error is kept. */
-int comm_run(const struct comm_op *op);
+int comm_run(struct comm_op *op);
+
+/* args.c: what exec is told of @op; lists are put into comm->lists. */
+int comm_args(const struct comm_op *op, struct exec_args *args);
+/* The same without other ranks. */
+int comm_run_alone(const struct comm_op *op);
+
+/* check.c: what may be wrong with a call, with its text set. */
+int comm_check_call(const struct comm_op *op);
+int comm_check_buffers(const struct comm_op *op);
+/* Of a send or receive, whose only buffer is @buffer. */
+int comm_check_message(const struct comm_op *op, const void *buffer);
+
+/* group.c: the end of every call: into the group that is open, into its
+ * stream, or done.  @op has been checked. */
+int comm_put(struct comm_op *op);
+/* A call was refused: so is the group that is open, if there is one. */
+void comm_group_refuse(int error);
+
+/* exchange.c: SCHED_EXCHANGE, one send or receive, or those of a group. */
+int comm_exchange_run(const struct comm_op *op);
+int comm_exchange_alone(const struct comm_op *op); /* with one rank */
+
+/* factor.c */
+void comm_factors_free(struct wreath_comm *comm);
+
+/* The number of a collective, in the order of calls. */
+static inline uint64_t comm_next_seq(struct wreath_comm *comm)
+{
+	return ++comm->n_collectives;
+}
 
 /* Wait until every ticket given out has run, up to the deadline. */
 int comm_drain(struct wreath_comm *comm);
@@ -116,16 +188,29 @@ size_t comm_answer(void *arg, const void *ask, size_t bytes, void *reply);
  * by.  Collective. */
 int comm_ports_open(struct wreath_comm *comm);
 
-/* plans.c: the plan of @algo, connected; made at first use. */
+/* plans.c: the plan of @shape's operation, connected; made at first use. */
 int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
-		  const struct net_sign *sign);
+		  const struct net_sign *sign, struct exec_plan **out);
 static inline int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
-			    const struct net_sign *sign)
+			    const struct net_sign *sign, struct exec_plan **out)
 {
-	return base_likely(!!comm->plans[algo].plan)
-		       ? 0 : comm_plan_new(comm, algo, sign);
+	const struct comm_plan *plan = comm->plans[sign->collective][algo];
+
+	while (plan && plan->root != (int)sign->root)
+		plan = plan->next;
+	if (base_unlikely(!plan))
+		return comm_plan_new(comm, algo, sign, out);
+	*out = plan->plan;
+	return 0;
 }
 void comm_plans_free(struct wreath_comm *comm);
+
+/* connect.c: make the connections in @needed, by peer and channel; @sign is
+ * of the call that all ranks are in.  Collective. */
+int comm_connect(struct wreath_comm *comm, const bool *needed,
+		 const struct net_sign *sign);
+/* Connect those of @peers [n] that are not connected, which do the same. */
+int comm_connect_pairs(struct wreath_comm *comm, const bool *peers);
 
 /*
  * Compare the call that every rank is in; collective, over boot.  0, or

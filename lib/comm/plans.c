@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <string.h>
-
+/* The plans of a communicator, each made when it is first needed. */
 #include "comm/inner.h"
 
-static bool is_needed(const bool *needed, int n_channels, int peer)
-{
-	int c;
-
-	for (c = 0; c < n_channels; c++)
-		if (needed[peer * NET_CHANNELS_MAX + c])
-			return true;
-	return false;
-}
-
 /* The connections that @sched needs and that are not there. */
-static int find_missing(const struct wreath_comm *comm,
+static void find_missing(const struct wreath_comm *comm,
 			const struct sched *sched, bool *needed)
 {
 	uint32_t i, j, k;
-	int n = 0;
 
 	for (i = 0; i < sched->n_lanes; i++) {
 		const struct sched_lane *lane = &sched->lanes[i];
@@ -40,244 +27,8 @@ static int find_missing(const struct wreath_comm *comm,
 					       NET_CHANNELS_MAX + out] = true;
 		}
 	}
-	for (i = 0; i < (uint32_t)comm->n_ranks * NET_CHANNELS_MAX; i++) {
+	for (i = 0; i < (uint32_t)comm->n_ranks * NET_CHANNELS_MAX; i++)
 		needed[i] &= !comm->net->conns[i];
-		n += needed[i];
-	}
-	return n;
-}
-
-int comm_compare(struct wreath_comm *comm, const struct net_sign *sign)
-{
-	struct net_sign *all =
-		base_alloc((size_t)comm->n_ranks, sizeof(*all));
-	char a[128], b[128];
-	int err, i;
-
-	if (!all)
-		return WREATH_ENOMEM;
-	err = boot_all_gather(comm->boot, sign, sizeof(*sign), all);
-	for (i = 0; i < comm->n_ranks && !err; i++) {
-		if (!memcmp(&all[i], sign, sizeof(*sign)))
-			continue;
-		exec_sign_text(sign, a, sizeof(a));
-		exec_sign_text(&all[i], b, sizeof(b));
-		err = base_error(WREATH_EMISMATCH,
-				 "operation %llu is %s on %s, but operation "
-				 "%llu is %s on %s; every rank must make the "
-				 "same calls in the same order",
-				 (unsigned long long)sign->seq, a,
-				 comm->names[comm->rank],
-				 (unsigned long long)all[i].seq, b,
-				 comm->names[i]);
-	}
-	base_free(all);
-	return err;
-}
-
-static int offer(struct wreath_comm *comm, const bool *needed, int peer)
-{
-	struct net_record records[NET_CHANNELS_MAX];
-	int n = comm->net->n_channels;
-	int c, err;
-
-	memset(records, 0, sizeof(records));
-	for (c = 0; c < n; c++) {
-		if (!needed[peer * NET_CHANNELS_MAX + c])
-			continue;
-		err = net_conn_new(comm->net, peer, c, &records[c]);
-		if (err)
-			return err;
-	}
-	return boot_send(comm->boot, peer, records,
-			 (size_t)n * sizeof(*records));
-}
-
-/* WREATH_EAGAIN: not by this pair of ports. */
-static int accept_offer(struct wreath_comm *comm, const bool *needed, int peer)
-{
-	struct net_record records[NET_CHANNELS_MAX];
-	int n = comm->net->n_channels;
-	int c, err;
-
-	err = boot_recv(comm->boot, peer, records,
-			(size_t)n * sizeof(*records));
-	for (c = 0; c < n && !err; c++)
-		if (needed[peer * NET_CHANNELS_MAX + c])
-			err = net_conn_ready(comm->net, peer, c, &records[c]);
-	return err;
-}
-
-/* Connections to be made, and how far they have come. */
-struct connecting {
-	const bool *needed;
-	int *peers; /* those that are not connected */
-	int n_peers;
-	struct net_verdict *verdicts; /* [n_ranks]; NULL while all is well */
-};
-
-static void connecting_release(struct connecting *all)
-{
-	base_free(all->verdicts);
-	base_free(all->peers);
-}
-
-static int connecting_init(struct connecting *all, struct wreath_comm *comm,
-			   const bool *needed)
-{
-	int i;
-
-	memset(all, 0, sizeof(*all));
-	all->needed = needed;
-	all->peers = base_alloc((size_t)comm->n_ranks, sizeof(*all->peers));
-	for (i = 0; i < comm->n_ranks && all->peers; i++)
-		if (is_needed(needed, comm->net->n_channels, i))
-			all->peers[all->n_peers++] = i;
-	return all->peers ? 0 : WREATH_ENOMEM;
-}
-
-/* Keep what @err says of the way to @peer, to be told and compared. */
-static int note_failure(struct connecting *all, struct wreath_comm *comm,
-			int peer, int err)
-{
-	struct net_verdict *verdict;
-
-	if (!all->verdicts)
-		all->verdicts = base_alloc((size_t)comm->n_ranks,
-					   sizeof(*all->verdicts));
-	if (!all->verdicts)
-		return WREATH_ENOMEM;
-	verdict = &all->verdicts[peer];
-	verdict->error = err;
-	snprintf(verdict->text, sizeof(verdict->text), "%.500s",
-		 base_error_text());
-	return 0;
-}
-
-/* One try with every peer that is left. */
-static int try_peers(struct connecting *all, struct wreath_comm *comm)
-{
-	int err = 0;
-	int i;
-
-	base_free(all->verdicts);
-	all->verdicts = NULL;
-	for (i = 0; i < all->n_peers && !err; i++)
-		err = offer(comm, all->needed, all->peers[i]);
-	for (i = 0; i < all->n_peers && !err; i++) {
-		err = accept_offer(comm, all->needed, all->peers[i]);
-		if (err == WREATH_EAGAIN)
-			err = note_failure(all, comm, all->peers[i], err);
-	}
-	return err;
-}
-
-/*
- * A pair of ports did not work somewhere: each two ranks that are connecting
- * tell each other, and go on to their next pair where it was theirs.
- */
-static int compare_verdicts(struct connecting *all, struct wreath_comm *comm)
-{
-	const struct net_verdict none = {.error = 0};
-	int n_left = 0;
-	int err = 0;
-	int i;
-
-	for (i = 0; i < all->n_peers && !err; i++)
-		err = boot_send(comm->boot, all->peers[i],
-				all->verdicts ? &all->verdicts[all->peers[i]]
-					      : &none, sizeof(none));
-	for (i = 0; i < all->n_peers && !err; i++) {
-		int peer = all->peers[i];
-		const struct net_verdict *mine =
-			all->verdicts ? &all->verdicts[peer] : &none;
-		struct net_verdict theirs;
-
-		err = boot_recv(comm->boot, peer, &theirs, sizeof(theirs));
-		if (err || (!mine->error && !theirs.error))
-			continue;
-		theirs.text[sizeof(theirs.text) - 1] = 0;
-		err = net_conn_next(comm->net, peer, mine, &theirs);
-		all->peers[n_left++] = peer;
-	}
-	all->n_peers = n_left;
-	return err;
-}
-
-/* Every rank takes part in every turn, also one that is connected itself. */
-static int connect_peers(struct connecting *all, struct wreath_comm *comm)
-{
-	char is_bad[COMM_RANKS_MAX];
-	bool is_done = false;
-	int err = 0;
-
-	while (!err && !is_done) {
-		char mine;
-		int i;
-
-		err = try_peers(all, comm);
-		if (err)
-			return err;
-		mine = all->verdicts ? 1 : 0;
-		/* And no message before the peer's queue pair can take it. */
-		err = boot_all_gather(comm->boot, &mine, 1, is_bad);
-		is_done = true;
-		for (i = 0; i < comm->n_ranks && !err; i++)
-			is_done &= !is_bad[i];
-		if (!err && !is_done)
-			err = compare_verdicts(all, comm);
-	}
-	return err;
-}
-
-/*
- * Shorter by an eighth than the others wait for this rank at the barrier that
- * follows: who cannot be connected shall be the first to say so.
- */
-static int by_cm_timeout_ms(const struct wreath_comm *comm)
-{
-	int64_t ms = comm->env.value[BASE_ENV_TIMEOUT];
-
-	if (ms > comm->env.value[BASE_ENV_JOIN_TIMEOUT])
-		ms = comm->env.value[BASE_ENV_JOIN_TIMEOUT];
-	return (int)(ms - ms / 8);
-}
-
-/* The pairs of ports have been found; librdmacm connects them. */
-static int connect_by_cm(struct wreath_comm *comm)
-{
-	int err = net_connect(comm->net, by_cm_timeout_ms(comm),
-			      comm_guard_stopped, comm);
-
-	/* No message before the peer's queue pair can take it. */
-	return err ? err : boot_all_gather(comm->boot, NULL, 0, NULL);
-}
-
-static int connect_missing(struct wreath_comm *comm, const bool *needed,
-			   const struct net_sign *sign)
-{
-	struct connecting all;
-	/*
-	 * Every rank that connects has the same call before it, or they
-	 * disagree; to see that here saves them from waiting for records that
-	 * never come.
-	 */
-	int err = comm_compare(comm, sign);
-	int i;
-
-	if (!err)
-		err = connecting_init(&all, comm, needed);
-	if (err)
-		return err;
-	err = connect_peers(&all, comm);
-	connecting_release(&all);
-	if (!err && comm->env.value[BASE_ENV_CONNECT])
-		err = connect_by_cm(comm);
-	for (i = 0; i < comm->n_ranks * NET_CHANNELS_MAX && !err; i++)
-		if (needed[i])
-			err = net_conn_reach(comm->net, i / NET_CHANNELS_MAX,
-					     i % NET_CHANNELS_MAX);
-	return err;
 }
 
 static int connect_for(struct wreath_comm *comm, const struct sched *sched,
@@ -285,50 +36,78 @@ static int connect_for(struct wreath_comm *comm, const struct sched *sched,
 {
 	size_t n = (size_t)comm->n_ranks * NET_CHANNELS_MAX;
 	bool *needed = base_alloc(n, sizeof(*needed));
-	int err = 0;
+	int err;
 
 	if (!needed)
 		return WREATH_ENOMEM;
 	net_sign_post(comm->net, sign);
-	if (find_missing(comm, sched, needed))
-		err = connect_missing(comm, needed, sign);
+	find_missing(comm, sched, needed);
+	/* Also where none is missing: others may need some, and all ranks come
+	 * here together. */
+	err = comm_connect(comm, needed, sign);
 	base_free(needed);
 	return err;
 }
 
-int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
-		  const struct net_sign *sign)
+static int plan_new(struct wreath_comm *comm, const struct sched_shape *shape,
+		    const struct net_sign *sign, struct comm_plan *plan)
 {
+	int err = sched_make(shape, comm->rank, &plan->sched);
+
+	/* Sends and receives connect those who take part in them. */
+	if (!err && shape->collective != SCHED_EXCHANGE)
+		err = connect_for(comm, plan->sched, sign);
+	return err ? err : exec_plan_new(comm->net, plan->sched, &comm->guard,
+					 &plan->plan);
+}
+
+static void plan_free(struct comm_plan *plan)
+{
+	exec_plan_free(plan->plan);
+	sched_free(plan->sched);
+	base_free(plan);
+}
+
+int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+		  const struct net_sign *sign, struct exec_plan **out)
+{
+	struct comm_plan **list = &comm->plans[sign->collective][algo];
 	struct sched_shape shape = {
-		.collective = SCHED_ALL_REDUCE,
+		.collective = (enum sched_collective)sign->collective,
 		.algo = algo,
 		.n_ranks = comm->n_ranks,
 		.n_channels = comm->net->n_channels,
+		.root = (int)sign->root,
 	};
-	struct sched *sched;
+	struct comm_plan *plan = base_alloc(1, sizeof(*plan));
 	int err;
 
-	err = sched_make(&shape, comm->rank, &sched);
-	if (err)
-		return err;
-	err = connect_for(comm, sched, sign);
-	if (!err)
-		err = exec_plan_new(comm->net, sched, &comm->guard,
-				    &comm->plans[algo].plan);
+	if (!plan)
+		return WREATH_ENOMEM;
+	plan->root = shape.root;
+	err = plan_new(comm, &shape, sign, plan);
 	if (err) {
-		sched_free(sched);
+		plan_free(plan);
 		return err;
 	}
-	comm->plans[algo].sched = sched;
+	plan->next = *list;
+	*list = plan;
+	*out = plan->plan;
 	return 0;
 }
 
 void comm_plans_free(struct wreath_comm *comm)
 {
-	size_t i;
+	int c, a;
 
-	for (i = 0; i < COMM_N_PLANS; i++) {
-		exec_plan_free(comm->plans[i].plan);
-		sched_free(comm->plans[i].sched);
+	for (c = 0; c < SCHED_N_COLLECTIVES; c++) {
+		for (a = 0; a < SCHED_N_ALGOS; a++) {
+			while (comm->plans[c][a]) {
+				struct comm_plan *plan = comm->plans[c][a];
+
+				comm->plans[c][a] = plan->next;
+				plan_free(plan);
+			}
+		}
 	}
 }

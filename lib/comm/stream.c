@@ -39,7 +39,7 @@ static int check(const struct wreath_stream *stream, const char *function)
 
 int comm_stream_put(struct wreath_stream *stream, struct comm_op *op)
 {
-	int err = check(stream, "wreath_all_reduce");
+	int err = check(stream, op->name);
 	uint64_t n;
 
 	if (err)

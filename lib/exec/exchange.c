@@ -11,7 +11,7 @@
 
 static bool is_line(const struct exec_plan *plan)
 {
-	return plan->bytes <= NET_LINE_DATA;
+	return plan->args->longest <= NET_LINE_DATA;
 }
 
 static inline enum net_arrival look(const struct exec_plan *plan,
@@ -63,7 +63,7 @@ static int send_line(struct exec_plan *plan, const struct exec_step *step)
 	char *line = plan->lines;
 	uint32_t s;
 
-	memcpy(line, plan->args->send, plan->bytes);
+	memcpy(line, plan->args->in.base, plan->args->longest);
 	for (s = 0; s < step->n_send; s++) {
 		struct net_lane *end = step->send[s];
 		uint64_t word = net_word(end->n_sent + 1, plan->signature);
@@ -90,8 +90,8 @@ static int send_slot(struct exec_plan *plan, const struct exec_step *step)
 
 		if (base_unlikely(err))
 			return err;
-		memcpy(net_slot(end), plan->args->send, plan->bytes);
-		err = net_send_slot(end, plan->bytes, plan->signature);
+		memcpy(net_slot(end), plan->args->in.base, plan->args->longest);
+		err = net_send_slot(end, plan->args->longest, plan->signature);
 		if (base_unlikely(err))
 			return err;
 	}
@@ -108,7 +108,7 @@ static int fold(struct exec_plan *plan, const struct exec_step *step)
 {
 	const struct exec_args *args = plan->args;
 	const void *src[REDUCE_MAX];
-	void *dst[1] = {args->recv};
+	void *dst[1] = {args->out.base};
 	struct reduce_args reduce;
 	uint32_t n = 0;
 	uint32_t r;
@@ -119,16 +119,16 @@ static int fold(struct exec_plan *plan, const struct exec_step *step)
 		if (base_unlikely(err))
 			return err;
 		if (r == step->local_at)
-			src[n++] = args->send;
+			src[n++] = args->in.base;
 		src[n++] = payload(plan, step->recv[r]);
 	}
 	if (r == step->local_at)
-		src[n++] = args->send;
+		src[n++] = args->in.base;
 	reduce.dst = dst;
 	reduce.n_dst = 1;
 	reduce.src = src;
 	reduce.n_src = (int)n;
-	reduce.count = args->count;
+	reduce.count = args->longest / args->elem_bytes;
 	reduce.divisor = args->divisor;
 	reduce.flags = 0;
 	args->fold(&reduce);

@@ -34,13 +34,40 @@ struct exec_guard {
 	void *arg;
 };
 
+/* The length of a block that is not there, at either end. */
+#define EXEC_ABSENT SIZE_MAX
+
+/*
+ * Where the blocks of a vector lie in a buffer, and how long they are, in
+ * bytes.  Lengths are told of all blocks, also of those that the rank does not
+ * have; in a paired collective (sched_is_paired()) each rank knows its own.
+ */
+struct exec_blocks {
+	char *base;
+	const size_t *at;    /* [n_blocks]; NULL: block b is at b * @stride */
+	const size_t *bytes; /* [n_blocks]; NULL: each is @each long */
+	size_t stride, each;
+};
+
 struct exec_args {
-	const void *send;
-	void *recv;
-	size_t count;
+	struct exec_blocks in, out;
+	size_t longest; /* block, of those whose length this rank knows */
+	/* All that belongs to the operation, for the places to be granted:
+	 * [in_base, + in_bytes); NULL: nothing that devices may use. */
+	const void *in_base;
+	void *out_base;
+	size_t in_bytes, out_bytes;
 	size_t elem_bytes;
 	reduce_fn *fold;
 	unsigned int divisor; /* of the result; 0: none */
+	/*
+	 * The product kernel, and a vector of the factor, as long as a slot:
+	 * this rank's input is multiplied by it before it is folded.  NULL:
+	 * no factor.  @scratch, as long, is written.
+	 */
+	reduce_fn *multiply;
+	const void *factor;
+	void *scratch;
 	struct net_sign sign;
 };
 
@@ -52,6 +79,12 @@ struct exec_args {
 int exec_plan_new(struct net *net, const struct sched *sched,
 		  const struct exec_guard *guard, struct exec_plan **out);
 void exec_plan_free(struct exec_plan *plan);
+
+/*
+ * For SCHED_EXCHANGE, whose connections are made as they are needed: take up
+ * those that there are.
+ */
+void exec_plan_renew(struct exec_plan *plan);
 
 /*
  * Run one operation.  0, or the error that broke the communicator: after one,

@@ -17,7 +17,7 @@
 struct exec_step {
 	struct net_lane **recv, **send;
 	uint32_t n_recv, n_send;
-	uint32_t chunk;
+	uint32_t block, channel, piece; /* its chunk; the channel's piece */
 	uint32_t local_at;
 	int32_t after_lane, after_step;
 	uint8_t local, flags;
@@ -30,10 +30,18 @@ struct exec_lane {
 	uint32_t step;
 	uint32_t n_arrived; /* receives of the step that are there */
 	uint64_t pass;
-	/* Geometry of its pass, in bytes of the vector. */
-	size_t start, bytes, chunk_bytes;
 	const struct net_lane *waits_for; /* what held it up last */
 	bool is_done;
+};
+
+/*
+ * Which operations may do without slots, each rank reading what others send
+ * where it is in their input.  All ranks must conclude alike.
+ */
+enum exec_reading {
+	EXEC_READ_NONE,
+	EXEC_READ_ALL,	/* everyone hears from everyone what it may read */
+	EXEC_READ_ROOT, /* only the root's input is read */
 };
 
 struct exec_plan {
@@ -44,17 +52,26 @@ struct exec_plan {
 	uint64_t switched_ns; /* a yield that took longer ran somebody else */
 	uint64_t stuck_since_ns; /* of the operation: without progress; or 0 */
 	bool is_told; /* others have said why it fails */
+	bool is_paired;
 	struct exec_lane *lanes;
 	uint32_t n_lanes;
 	struct exec_step *steps;
 	struct net_lane **ends; /* the steps' lists point into it */
-	/* Connections whose finals go to a place: we grant, or the peer. */
+	/* Connections by which places are granted to us, and by us. */
 	struct net_conn **grants_to, **grants_from;
 	uint32_t n_grants_to, n_grants_from;
-	bool may_read_inputs; /* all that is not final is raw input */
+	struct net_conn **missing; /* of grants_from, not yet heard */
+	uint32_t grant_kinds; /* enum net_place_kind, to be granted */
+	uint32_t read_kinds;  /* that all must have granted to do so */
+	enum exec_reading reading;
 	bool is_exchange;
 	struct net_lane **receives; /* every lane that receives, once */
 	uint32_t n_receives;
+	struct net_lane **awaits; /* raw input is sent there, and awaited */
+	uint32_t n_awaits;
+	/* Ends of the channels' shares of a block, in 1/65536 of it. */
+	uint32_t shares[SCHED_CHANNELS_MAX + 1];
+	uint32_t n_pieces; /* of a channel's share */
 
 	/* Where small messages are put together. */
 	_Alignas(BASE_LINE) char lines[NET_LINES_MAX * BASE_LINE];
@@ -62,21 +79,112 @@ struct exec_plan {
 	/* The operation under way. */
 	const struct exec_args *args;
 	uint32_t signature;
-	size_t bytes, pass_bytes;
+	size_t pass_bytes; /* of each block */
 	uint64_t n_passes;
+	/* Lengths of blocks are known to pairs of ranks only. */
+	bool is_private;
 	bool uses_places;
-	/* Every rank reads every other's input in place and writes its output
-	 * there: no slot is used, and one pass does it all. */
+	/* What others send is read in their input, what is final is written to
+	 * its place: no slot is used, and one pass does it all. */
 	bool is_in_place;
 	bool streams;
-	uint32_t n_places_missing;
+	uint32_t n_missing;
 };
 
 /* The lane's step, as far as it can go: 1 done, 0 held up, or an error. */
 int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane);
+int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane);
+
+/* ---- cut.c: which bytes a chunk is ---- */
+
+/* The channels' shares, by the rates of their rails. */
+void exec_cut_shares(struct exec_plan *plan);
+/* Cut the operation into passes. */
+void exec_cut(struct exec_plan *plan);
+/*
+ * Bytes [@offset, + result) of the step's block, in pass @pass.  0 for what is
+ * empty, EXEC_ABSENT where there is no such block.
+ */
+size_t exec_chunk(const struct exec_plan *plan, const struct exec_step *step,
+		  uint64_t pass, size_t *offset);
+/* The longest chunk of the operation. */
+size_t exec_longest_chunk(const struct exec_plan *plan);
+
+/* A place in a block; as numbers, since blocks may lie anywhere. */
+static inline char *exec_at(const struct exec_blocks *blocks, uint32_t block,
+			    size_t offset)
+{
+	size_t at = blocks->at ? blocks->at[block] : block * blocks->stride;
+
+	return (char *)((uintptr_t)blocks->base + at + offset);
+}
+
+static inline size_t exec_block_bytes(const struct exec_blocks *blocks,
+				      uint32_t block)
+{
+	return blocks->bytes ? blocks->bytes[block] : blocks->each;
+}
+
+/* The blocks that the step's chunk is one of: of the output, unless it is
+ * read from the input. */
+static inline const struct exec_blocks *
+exec_blocks_of(const struct exec_plan *plan, const struct exec_step *step)
+{
+	return step->local == SCHED_INPUT ? &plan->args->in : &plan->args->out;
+}
+
+/*
+ * What messages of the step carry as their signature: where only two ranks
+ * know how long their block is, that as well.
+ */
+static inline uint32_t exec_signature(const struct exec_plan *plan,
+				      const struct exec_step *step)
+{
+	uint64_t bytes;
+
+	if (base_likely(!plan->is_private))
+		return plan->signature;
+	bytes = exec_block_bytes(exec_blocks_of(plan, step), step->block);
+	bytes = (bytes + 1) * 0x9e3779b97f4a7c15u;
+	return plan->signature ^ (uint32_t)(bytes >> 32);
+}
+
+/* Has what the step depends on been done? */
+static inline bool exec_is_after(const struct exec_plan *plan,
+				 const struct exec_lane *lane,
+				 const struct exec_step *step)
+{
+	const struct exec_lane *other;
+
+	if (base_likely(step->after_lane < 0))
+		return true;
+	other = &plan->lanes[step->after_lane];
+	return other->is_done || other->pass > lane->pass ||
+	       (other->pass == lane->pass &&
+		other->step > (uint32_t)step->after_step);
+}
+
+/*
+ * What the step's result is divided by: only one that is stored is the whole
+ * sum, and one that comes as final has been divided.
+ */
+static inline unsigned int exec_divisor(const struct exec_plan *plan,
+					const struct exec_step *step)
+{
+	return (step->flags & SCHED_STORE) &&
+			       !(step->flags & SCHED_RECV_FINAL)
+		       ? plan->args->divisor : 0;
+}
+
+/* ---- places.c: what needs no slot ---- */
+
+/* Grant ours, and find out whether the operation is one of reading. */
+int exec_places(struct exec_plan *plan);
 /* Has every peer's grant for the operation come? */
 bool exec_has_places(struct exec_plan *plan);
-int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane);
+/* At the end: take the grants that are left, and wait until all that was sent
+ * for reading in place has been read. */
+int exec_leave_places(struct exec_plan *plan);
 
 /* exchange.c: a plan of two steps (is_exchange), on what fits a slot. */
 int exec_run_exchange(struct exec_plan *plan);
@@ -85,6 +193,8 @@ int exec_run_exchange(struct exec_plan *plan);
  * it before slots are used, or the sender would wait for ever.
  */
 int exec_tell_credit(struct exec_plan *plan);
+/* The first pass of all lanes, again. */
+void exec_enter(struct exec_plan *plan);
 
 /* wait.c */
 struct exec_wait {
@@ -108,14 +218,5 @@ int exec_wait(struct exec_plan *plan, struct exec_wait *wait);
 uint64_t exec_switched_ns(void);
 /* The peer behind @lane sent a message of another operation. */
 int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane);
-
-static inline uint32_t exec_chunk(const struct exec_lane *lane, uint32_t chunk,
-				  size_t *offset)
-{
-	size_t at = base_min_size(chunk * lane->chunk_bytes, lane->bytes);
-
-	*offset = lane->start + at;
-	return (uint32_t)base_min_size(lane->chunk_bytes, lane->bytes - at);
-}
 
 #endif

@@ -14,6 +14,8 @@ static int have_lines(struct exec_plan *plan, struct exec_lane *lane,
 	size_t i;
 	uint32_t r;
 
+	if (!exec_is_after(plan, lane, step))
+		return 0;
 	for (r = lane->n_arrived; r < step->n_recv; r++) {
 		const struct net_lane *end = step->recv[r];
 
@@ -51,9 +53,7 @@ static void fold_lines(const struct exec_plan *plan,
 		.dst = dst,
 		.n_dst = 1,
 		.src = src,
-		.divisor = (step->flags & SCHED_STORE) &&
-					   !(step->flags & SCHED_RECV_FINAL)
-				   ? args->divisor : 0,
+		.divisor = exec_divisor(plan, step),
 	};
 	size_t at, i;
 
@@ -106,36 +106,61 @@ static int send_lines(struct exec_plan *plan,
 	return 0;
 }
 
+/* The own chunk; times its factor in @scaled, where there is one. */
+static const char *own_chunk(const struct exec_plan *plan,
+			     const struct exec_step *step, size_t offset,
+			     size_t bytes, char *scaled)
+{
+	const struct exec_args *args = plan->args;
+	const void *src[2];
+	void *dst[1] = {scaled};
+	struct reduce_args multiply = {
+		.dst = dst, .n_dst = 1, .src = src, .n_src = 2,
+		.count = bytes / args->elem_bytes,
+	};
+
+	if (!step->local)
+		return NULL;
+	if (step->local == SCHED_OUTPUT)
+		return exec_at(&args->out, step->block, offset);
+	src[0] = exec_at(&args->in, step->block, offset);
+	if (!args->factor)
+		return src[0];
+	src[1] = args->factor;
+	if (bytes)
+		args->multiply(&multiply);
+	return scaled;
+}
+
 int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane)
 {
 	const struct exec_step *step = &lane->steps[lane->step];
-	const struct exec_args *args = plan->args;
-	char result[EXEC_LINES_BYTES];
+	char result[EXEC_LINES_BYTES], scaled[EXEC_LINES_BYTES];
 	const char *from;
-	const char *own;
 	size_t offset, bytes, n_lines;
-	char *stored;
 	uint32_t r;
 	int err;
 
-	bytes = exec_chunk(lane, step->chunk, &offset);
+	bytes = exec_chunk(plan, step, 0, &offset);
 	/* An empty chunk still is a message, to keep both ends in step. */
 	n_lines = bytes ? (bytes + NET_LINE_DATA - 1) / NET_LINE_DATA : 1;
 	err = have_lines(plan, lane, step, n_lines);
 	if (err <= 0)
 		return err;
-	stored = (char *)args->recv + offset;
-	own = (const char *)(step->local == SCHED_OUTPUT ? args->recv
-							 : args->send) +
-	      offset;
-	from = own;
-	if (step->n_recv || args->divisor) {
-		char *out = step->flags & SCHED_STORE ? stored : result;
+	from = own_chunk(plan, step, offset, bytes, scaled);
+	if (step->n_recv || exec_divisor(plan, step)) {
+		char *out = step->flags & SCHED_STORE
+				    ? exec_at(&plan->args->out, step->block,
+					      offset)
+				    : result;
 
-		fold_lines(plan, step, own, bytes, out);
+		fold_lines(plan, step, from, bytes, out);
 		from = out;
-	} else if (step->flags & SCHED_STORE && stored != own) {
-		memcpy(stored, own, bytes);
+	} else if (step->flags & SCHED_STORE && bytes) {
+		char *out = exec_at(&plan->args->out, step->block, offset);
+
+		if (out != from)
+			memcpy(out, from, bytes);
 	}
 	if (step->n_send) {
 		err = send_lines(plan, step, from, bytes, n_lines);

@@ -10,8 +10,11 @@ static struct net_lane *end_of(struct exec_plan *plan, uint32_t peer,
 	uint32_t at = plan->sched->lanes[lane].box;
 	struct net_conn *conn = net_conn(plan->net, (int)peer, (int)channel);
 
-	wreath_assert(conn && conn->ready);
 	wreath_assert(at < NET_LANES);
+	if (plan->sched->shape.collective == SCHED_EXCHANGE &&
+	    (!conn || !conn->ready))
+		return NULL;
+	wreath_assert(conn && conn->ready);
 	return &conn->lanes[at];
 }
 
@@ -25,67 +28,126 @@ static void add_once(void **list, uint32_t *n, void *item)
 	list[(*n)++] = item;
 }
 
+static void add_grant(struct exec_plan *plan, const struct exec_step *step)
+{
+	uint32_t i;
+
+	for (i = 0; i < step->n_recv; i++) {
+		struct net_conn *conn = step->recv[i]->conn;
+
+		if (step->flags & SCHED_RECV_FINAL)
+			add_once((void **)plan->grants_to, &plan->n_grants_to,
+				 conn);
+		if (step->flags & SCHED_RECV_INPUT)
+			add_once((void **)plan->grants_from,
+				 &plan->n_grants_from, conn);
+	}
+	for (i = 0; i < step->n_send; i++) {
+		struct net_conn *conn = step->send[i]->conn;
+
+		if (step->flags & SCHED_SEND_FINAL)
+			add_once((void **)plan->grants_from,
+				 &plan->n_grants_from, conn);
+		if (step->flags & SCHED_SEND_INPUT)
+			add_once((void **)plan->grants_to, &plan->n_grants_to,
+				 conn);
+		if (step->flags & SCHED_SEND_AWAIT)
+			add_once((void **)plan->awaits, &plan->n_awaits,
+				 step->send[i]);
+	}
+	if (step->flags & SCHED_RECV_FINAL)
+		plan->grant_kinds |= NET_PLACE_OUTPUT;
+	if (step->flags & SCHED_SEND_INPUT)
+		plan->grant_kinds |= NET_PLACE_INPUT;
+	if ((step->flags & SCHED_SEND_FINAL) &&
+	    !(step->flags & SCHED_SEND_INPUT))
+		plan->read_kinds |= NET_PLACE_OUTPUT;
+}
+
 static void compile_step(struct exec_plan *plan, uint32_t i_lane,
 			 const struct sched_step *from, struct exec_step *to,
 			 struct net_lane **ends)
 {
 	const uint32_t *peers = plan->sched->peers;
+	uint32_t piece = from->chunk % plan->sched->n_pieces;
 	uint32_t i;
 
 	to->recv = ends;
 	to->send = ends + from->n_recv;
 	to->n_recv = from->n_recv;
 	to->n_send = from->n_send;
-	to->chunk = from->chunk;
+	to->block = from->chunk / plan->sched->n_pieces;
+	to->channel = piece / plan->n_pieces;
+	to->piece = piece % plan->n_pieces;
 	to->local_at = from->local_at;
 	to->after_lane = from->after_lane;
 	to->after_step = from->after_step;
 	to->local = from->local;
 	to->flags = from->flags;
-	for (i = 0; i < from->n_recv; i++) {
-		struct net_lane *end =
-			end_of(plan, peers[from->recv + i], i_lane);
+	for (i = 0; i < from->n_recv; i++)
+		to->recv[i] = end_of(plan, peers[from->recv + i], i_lane);
+	for (i = 0; i < from->n_send; i++)
+		to->send[i] = end_of(plan, peers[from->send + i],
+				     from->send_lane);
+}
 
-		to->recv[i] = end;
-		add_once((void **)plan->receives, &plan->n_receives, end);
-		if (from->flags & SCHED_RECV_FINAL)
-			add_once((void **)plan->grants_to, &plan->n_grants_to,
-				 end->conn);
-	}
-	for (i = 0; i < from->n_send; i++) {
-		struct net_lane *end = end_of(plan, peers[from->send + i],
-					      from->send_lane);
+static bool is_connected(const struct exec_step *step)
+{
+	uint32_t i;
 
-		to->send[i] = end;
-		if (from->flags & SCHED_SEND_FINAL)
-			add_once((void **)plan->grants_from,
-				 &plan->n_grants_from, end->conn);
+	for (i = 0; i < step->n_recv + step->n_send; i++)
+		if (!step->recv[i])
+			return false;
+	return true;
+}
+
+/* What the steps' peers have to do with this rank. */
+static void list_peers(struct exec_plan *plan)
+{
+	uint32_t i, j;
+
+	plan->n_receives = 0;
+	plan->n_awaits = 0;
+	plan->n_grants_to = 0;
+	plan->n_grants_from = 0;
+	for (i = 0; i < plan->sched->n_steps; i++) {
+		const struct exec_step *step = &plan->steps[i];
+
+		if (!is_connected(step))
+			continue;
+		for (j = 0; j < step->n_recv; j++)
+			add_once((void **)plan->receives, &plan->n_receives,
+				 step->recv[j]);
+		add_grant(plan, step);
 	}
 }
 
 /*
- * Could the whole operation do without slots?  If every message is either raw
- * input or final, this rank reaches the memory of all others, and each hears
- * from all others what they granted, so that all conclude alike: a rank tells
- * everyone the same.
+ * Could the whole operation do without slots?  This must be decided alike by
+ * all ranks, so it hangs on what they have in common: the shape, and whether
+ * everyone reaches the memory of everyone.
  */
-static bool may_read_inputs(const struct exec_plan *plan)
+static enum exec_reading reading_of(const struct exec_plan *plan)
 {
-	uint32_t n_ends = (uint32_t)(plan->net->n_ranks - 1) *
-			  (uint32_t)plan->sched->shape.n_channels;
-	uint32_t i;
+	const struct sched_shape *shape = &plan->sched->shape;
 
-	for (i = 0; i < plan->sched->n_steps; i++) {
-		const struct exec_step *step = &plan->steps[i];
-
-		if (step->n_recv &&
-		    !(step->flags & (SCHED_RECV_INPUT | SCHED_RECV_FINAL)))
-			return false;
+	if (!net_maps_all(plan->net))
+		return EXEC_READ_NONE;
+	if (shape->algo == SCHED_TWOSHOT)
+		return EXEC_READ_ALL;
+	if (shape->algo != SCHED_DIRECT)
+		return EXEC_READ_NONE;
+	switch (shape->collective) {
+	case SCHED_REDUCE_SCATTER:
+	case SCHED_ALL_GATHER:
+	case SCHED_ALL_TO_ALL:
+		return EXEC_READ_ALL;
+	case SCHED_BROADCAST:
+	case SCHED_SCATTER:
+		return EXEC_READ_ROOT;
+	default:
+		return EXEC_READ_NONE;
 	}
-	for (i = 0; i < plan->n_receives; i++)
-		if (!plan->receives[i]->map_slots)
-			return false;
-	return plan->n_grants_to == n_ends && plan->n_grants_from == n_ends;
 }
 
 /* One step sends the whole input to all, one folds what all sent. */
@@ -97,6 +159,7 @@ static bool is_exchange(const struct exec_plan *plan)
 	return plan->sched->n_chunks == 1 && plan->n_lanes == 2 &&
 	       plan->sched->n_steps == 2 && plan->lanes[0].n_steps == 1 &&
 	       send->local == SCHED_INPUT && !send->n_recv && !send->flags &&
+	       send->n_send && fold->n_recv &&
 	       fold->local == SCHED_INPUT && !fold->n_send &&
 	       fold->flags == SCHED_STORE;
 }
@@ -133,10 +196,13 @@ static int allocate(struct exec_plan *plan)
 	plan->steps = base_alloc(sched->n_steps, sizeof(*plan->steps));
 	plan->ends = base_alloc(n_ends, sizeof(struct net_lane *));
 	plan->receives = base_alloc(n_ends, sizeof(struct net_lane *));
+	plan->awaits = base_alloc(n_ends, sizeof(struct net_lane *));
+	plan->missing = base_alloc(n_conns, sizeof(struct net_conn *));
 	plan->grants_to = base_alloc(n_conns, sizeof(struct net_conn *));
 	plan->grants_from = base_alloc(n_conns, sizeof(struct net_conn *));
 	if (!plan->lanes || !plan->steps || !plan->ends || !plan->receives ||
-	    !plan->grants_to || !plan->grants_from)
+	    !plan->awaits || !plan->missing || !plan->grants_to ||
+	    !plan->grants_from)
 		return WREATH_ENOMEM;
 	return 0;
 }
@@ -145,8 +211,6 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 		  const struct exec_guard *guard, struct exec_plan **out)
 {
 	struct exec_plan *plan;
-	struct net_lane **ends;
-	uint32_t i, j;
 	int err = check_fan(sched);
 
 	if (err)
@@ -160,12 +224,27 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 	plan->n_spins = (uint32_t)guard->n_spins_max;
 	plan->switched_ns = exec_switched_ns();
 	plan->n_lanes = sched->n_lanes;
+	plan->is_paired = sched_is_paired(sched->shape.collective);
+	plan->read_kinds = NET_PLACE_INPUT;
 	err = allocate(plan);
 	if (err) {
 		exec_plan_free(plan);
 		return err;
 	}
-	ends = plan->ends;
+	exec_cut_shares(plan);
+	exec_plan_renew(plan);
+	plan->reading = reading_of(plan);
+	plan->is_exchange = is_exchange(plan);
+	*out = plan;
+	return 0;
+}
+
+void exec_plan_renew(struct exec_plan *plan)
+{
+	const struct sched *sched = plan->sched;
+	struct net_lane **ends = plan->ends;
+	uint32_t i, j;
+
 	for (i = 0; i < sched->n_lanes; i++) {
 		const struct sched_lane *lane = &sched->lanes[i];
 
@@ -177,10 +256,7 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 			ends += plan->steps[j].n_recv + plan->steps[j].n_send;
 		}
 	}
-	plan->may_read_inputs = may_read_inputs(plan);
-	plan->is_exchange = is_exchange(plan);
-	*out = plan;
-	return 0;
+	list_peers(plan);
 }
 
 void exec_plan_free(struct exec_plan *plan)
@@ -191,6 +267,8 @@ void exec_plan_free(struct exec_plan *plan)
 	base_free(plan->steps);
 	base_free(plan->ends);
 	base_free(plan->receives);
+	base_free(plan->awaits);
+	base_free(plan->missing);
 	base_free(plan->grants_to);
 	base_free(plan->grants_from);
 	base_free(plan);

@@ -3,47 +3,24 @@
 
 #include "exec/inner.h"
 
-/* A short mixing of the signature; equal signatures, equal numbers. */
+/*
+ * A short mixing of the signature; equal signatures, equal numbers.  Sends and
+ * receives have no number in common: their order is that of the pair.
+ */
 static uint32_t sign_hash(const struct net_sign *sign)
 {
 	uint64_t mixed = sign->seq * 0x9e3779b97f4a7c15u ^
 			 sign->count * 0xc2b2ae3d27d4eb4fu;
 
-	mixed ^= (uint64_t)sign->type << 8 | (uint64_t)sign->op << 16 |
-		 (uint64_t)sign->algo << 24 | (uint64_t)sign->collective << 32;
+	if (sign->collective == SCHED_EXCHANGE)
+		mixed = 0x632be59bd9b4e019u;
+	else
+		mixed ^= (uint64_t)sign->type << 8 | (uint64_t)sign->op << 16 |
+			 (uint64_t)sign->algo << 24 |
+			 (uint64_t)sign->collective << 32 |
+			 (uint64_t)sign->root << 40;
 	mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9u;
 	return (uint32_t)(mixed >> 32);
-}
-
-static void enter_pass(const struct exec_plan *plan, struct exec_lane *lane)
-{
-	size_t n_chunks = plan->sched->n_chunks;
-	size_t per;
-
-	lane->start = lane->pass * plan->pass_bytes;
-	lane->bytes =
-		base_min_size(plan->pass_bytes, plan->bytes - lane->start);
-	per = (lane->bytes + n_chunks - 1) / n_chunks;
-	lane->chunk_bytes = base_round_up(per, BASE_LINE);
-}
-
-/*
- * Cut the vector into passes of about equal size, each of which fits the
- * slots: n_chunks chunks of whole lines.
- */
-static void cut(struct exec_plan *plan)
-{
-	size_t n_chunks = plan->sched->n_chunks;
-	size_t most = plan->is_in_place ? plan->bytes
-					: n_chunks * plan->net->slot_bytes;
-	size_t even;
-
-	plan->n_passes = (plan->bytes + most - 1) / most;
-	even = (plan->bytes + plan->n_passes - 1) / plan->n_passes;
-	plan->pass_bytes = base_round_up(even, n_chunks * BASE_LINE);
-	/* Rounding up may have emptied the last pass. */
-	plan->n_passes =
-		(plan->bytes + plan->pass_bytes - 1) / plan->pass_bytes;
 }
 
 int exec_tell_credit(struct exec_plan *plan)
@@ -58,21 +35,6 @@ int exec_tell_credit(struct exec_plan *plan)
 		if (end->n_received - end->n_credited < batch)
 			continue;
 		err = net_credit(end);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static int grant_places(struct exec_plan *plan)
-{
-	const void *input = plan->may_read_inputs ? plan->args->send : NULL;
-	uint32_t i;
-	int err;
-
-	for (i = 0; i < plan->n_grants_to; i++) {
-		err = net_place_grant(plan->grants_to[i], plan->args->recv,
-				      input, plan->bytes, plan->signature);
 		if (err)
 			return err;
 	}
@@ -102,8 +64,6 @@ static int advance(struct exec_plan *plan, struct exec_lane *lane,
 		lane->step = 0;
 		if (++lane->pass == plan->n_passes)
 			lane->is_done = true;
-		else
-			enter_pass(plan, lane);
 	}
 	return n;
 }
@@ -144,11 +104,11 @@ static int run_lanes(struct exec_plan *plan,
 	}
 }
 
-static void enter(struct exec_plan *plan)
+void exec_enter(struct exec_plan *plan)
 {
 	uint32_t i;
 
-	cut(plan);
+	exec_cut(plan);
 	for (i = 0; i < plan->n_lanes; i++) {
 		struct exec_lane *lane = &plan->lanes[i];
 
@@ -157,84 +117,45 @@ static void enter(struct exec_plan *plan)
 		lane->n_arrived = 0;
 		lane->is_done = false;
 		lane->waits_for = NULL;
-		enter_pass(plan, lane);
 	}
-}
-
-/*
- * Hear every peer's grant.  If all of them, and this rank, granted both input
- * and output, no slot is needed; since everyone told everyone the same, all
- * conclude alike.
- */
-static int agree_in_place(struct exec_plan *plan)
-{
-	const uint32_t both = NET_PLACE_OUTPUT | NET_PLACE_INPUT;
-	struct exec_wait wait;
-	uint32_t i;
-
-	exec_wait_reset(&wait);
-	while (!exec_has_places(plan)) {
-		int err;
-
-		plan->lanes[0].waits_for =
-			&plan->grants_from[plan->n_places_missing - 1]
-				 ->lanes[0];
-		err = exec_wait(plan, &wait);
-		if (err)
-			return err;
-	}
-	plan->is_in_place = true;
-	for (i = 0; i < plan->n_grants_from; i++) {
-		const struct net_conn *from = plan->grants_from[i];
-		bool all = from->place.kinds == both &&
-			   plan->grants_to[i]->granted == both;
-
-		plan->is_in_place &= all;
-		if (all && (!from->output_map || !from->input_map))
-			return base_error(WREATH_ENET,
-					  "the memory that %s registered "
-					  "cannot be mapped by %s",
-					  plan->net->names[from->peer],
-					  plan->net->names[plan->net->rank]);
-	}
-	if (plan->is_in_place)
-		enter(plan);
-	return 0;
 }
 
 static int run_slots(struct exec_plan *plan)
 {
+	const struct exec_args *args = plan->args;
 	int err = exec_tell_credit(plan);
 
-	plan->uses_places = plan->bytes >= EXEC_PLACE_MIN;
-	plan->streams = plan->bytes >= EXEC_STREAM_MIN;
-	plan->n_places_missing = 0;
-	if (!err && plan->uses_places) {
-		plan->n_places_missing = plan->n_grants_from;
-		err = grant_places(plan);
-	}
-	if (!err && plan->uses_places && plan->may_read_inputs)
-		err = agree_in_place(plan);
-	return err ? err : run_lanes(plan, exec_step_slots);
+	plan->uses_places = args->longest >= EXEC_PLACE_MIN &&
+			    args->longest != EXEC_ABSENT;
+	plan->streams = args->out_bytes >= EXEC_STREAM_MIN;
+	plan->n_missing = 0;
+	if (!err && plan->uses_places)
+		err = exec_places(plan);
+	if (!err)
+		err = run_lanes(plan, exec_step_slots);
+	if (!err && plan->uses_places)
+		err = exec_leave_places(plan);
+	return err;
 }
 
 static int run(struct exec_plan *plan, const struct exec_args *args)
 {
-	size_t longest;
-
 	plan->args = args;
-	plan->bytes = args->count * args->elem_bytes;
 	plan->signature = sign_hash(&args->sign);
-	net_sign_post(plan->net, &args->sign);
-	if (!plan->bytes)
+	plan->is_private = plan->is_paired && (args->in.bytes ||
+					       args->out.bytes);
+	if (args->sign.collective != SCHED_EXCHANGE)
+		net_sign_post(plan->net, &args->sign);
+	if (!args->longest && !plan->is_private)
 		return 0;
 	plan->n_passes = 1;
-	if (plan->is_exchange && plan->bytes <= plan->net->slot_bytes)
+	if (plan->is_exchange && args->longest <= plan->net->slot_bytes &&
+	    !args->factor)
 		return exec_run_exchange(plan);
 	plan->is_in_place = false;
-	enter(plan);
-	longest = base_min_size(plan->lanes[0].chunk_bytes, plan->bytes);
-	if (plan->n_passes == 1 && longest <= EXEC_LINES_BYTES)
+	exec_enter(plan);
+	if (plan->n_passes == 1 && !plan->is_private &&
+	    exec_longest_chunk(plan) <= EXEC_LINES_BYTES)
 		return run_lanes(plan, exec_step_lines);
 	return run_slots(plan);
 }

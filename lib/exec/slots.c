@@ -3,19 +3,18 @@
  * Steps of large messages: the payload is folded straight into where it goes,
  * a slot, the peer's output, or our own.
  */
+#include <string.h>
+
 #include "exec/inner.h"
 
-bool exec_has_places(struct exec_plan *plan)
+/*
+ * Where only pairs of ranks know the lengths, the first pass goes by slots:
+ * its messages show whether they agree.
+ */
+static bool needs_place(const struct exec_plan *plan,
+			const struct exec_lane *lane)
 {
-	while (plan->n_places_missing) {
-		struct net_conn *conn =
-			plan->grants_from[plan->n_places_missing - 1];
-
-		if (!net_place_take(conn, plan->signature))
-			return false;
-		plan->n_places_missing--;
-	}
-	return true;
+	return plan->uses_places && !(plan->is_private && !lane->pass);
 }
 
 /* Are the step's messages there, its credit, and what it depends on? */
@@ -23,21 +22,15 @@ static int can_run(struct exec_plan *plan, struct exec_lane *lane,
 		   const struct exec_step *step)
 {
 	uint32_t window = (uint32_t)plan->net->n_slots;
+	uint32_t signature = exec_signature(plan, step);
 	uint32_t i;
 
-	if (step->after_lane >= 0) {
-		const struct exec_lane *other = &plan->lanes[step->after_lane];
-
-		if (!other->is_done &&
-		    (other->pass < lane->pass ||
-		     (other->pass == lane->pass &&
-		      other->step <= (uint32_t)step->after_step)))
-			return 0;
-	}
+	if (!exec_is_after(plan, lane, step))
+		return 0;
 	for (; lane->n_arrived < step->n_recv; lane->n_arrived++) {
 		const struct net_lane *end = step->recv[lane->n_arrived];
 
-		switch (net_arrived(end, plan->signature)) {
+		switch (net_arrived(end, signature)) {
 		case NET_ARRIVED:
 			continue;
 		case NET_MISMATCH:
@@ -53,89 +46,155 @@ static int can_run(struct exec_plan *plan, struct exec_lane *lane,
 		lane->waits_for = step->send[i];
 		return 0;
 	}
-	if ((step->flags & SCHED_SEND_FINAL) && plan->n_places_missing &&
+	if ((step->flags & (SCHED_SEND_FINAL | SCHED_RECV_INPUT)) &&
+	    plan->n_missing && needs_place(plan, lane) &&
 	    !exec_has_places(plan)) {
 		lane->waits_for =
-			&plan->grants_from[plan->n_places_missing - 1]
-				 ->lanes[0];
+			&plan->missing[plan->n_missing - 1]->lanes[0];
 		return 0;
 	}
 	return 1;
 }
 
+/* Does the final chunk go to the place that was granted, or to a slot? */
 static bool goes_to_place(const struct exec_plan *plan,
+			  const struct exec_lane *lane,
 			  const struct exec_step *step,
 			  const struct net_lane *end)
 {
-	return plan->uses_places && (step->flags & SCHED_SEND_FINAL) &&
+	return needs_place(plan, lane) && (step->flags & SCHED_SEND_FINAL) &&
 	       (end->conn->place.kinds & NET_PLACE_OUTPUT);
 }
 
 /* The bytes of a final message are in the output already. */
 static bool came_to_place(const struct exec_plan *plan,
+			  const struct exec_lane *lane,
 			  const struct exec_step *step)
 {
-	return plan->uses_places && (step->flags & SCHED_RECV_FINAL) &&
+	return needs_place(plan, lane) && (step->flags & SCHED_RECV_FINAL) &&
 	       (step->recv[0]->conn->granted & NET_PLACE_OUTPUT);
 }
 
-/* The receivers read the payload where it is. */
-static bool sends_nothing(const struct exec_plan *plan,
-			  const struct exec_step *step)
+/* The receivers read the payload where it is, in our input, in theirs. */
+static bool is_read_there(const struct exec_plan *plan,
+			  const struct exec_lane *lane,
+			  const struct exec_step *step,
+			  const struct net_lane *end)
 {
-	return plan->is_in_place && (step->flags & SCHED_SEND_INPUT);
+	return needs_place(plan, lane) && (step->flags & SCHED_SEND_INPUT) &&
+	       (end->conn->granted & NET_PLACE_INPUT);
 }
 
-static const void *payload(const struct exec_plan *plan,
-			   const struct exec_step *step,
-			   const struct net_lane *end, size_t offset)
+static bool is_read_here(const struct exec_plan *plan,
+			 const struct exec_lane *lane,
+			 const struct exec_step *step,
+			 const struct net_lane *end)
 {
-	if (plan->is_in_place && (step->flags & SCHED_RECV_INPUT))
-		return end->conn->input_map + offset;
-	return net_payload(end);
+	return needs_place(plan, lane) && (step->flags & SCHED_RECV_INPUT) &&
+	       (end->conn->place.kinds & NET_PLACE_INPUT);
+}
+
+/*
+ * Where in a place the chunk is: of a paired operation the place is the block
+ * itself.
+ */
+static size_t place_offset(const struct exec_plan *plan,
+			   const struct exec_blocks *blocks, uint32_t block,
+			   size_t offset)
+{
+	if (plan->is_paired)
+		return offset;
+	return offset + (blocks->at ? blocks->at[block]
+				    : block * blocks->stride);
+}
+
+/*
+ * Where the chunk is in the memory that @end's peer granted for reading: that
+ * peer's own input, in which its block is the only one where each has one.
+ */
+static const char *read_from(const struct exec_plan *plan,
+			     const struct exec_step *step,
+			     const struct net_lane *end, size_t offset)
+{
+	return end->conn->input_map +
+	       place_offset(plan, &plan->args->in, step->block, offset);
+}
+
+/* The own chunk: of the input times its factor, where there is one. */
+static const char *own_chunk(const struct exec_plan *plan,
+			     const struct exec_step *step, size_t offset,
+			     size_t bytes)
+{
+	const struct exec_args *args = plan->args;
+	const void *src[2];
+	void *dst[1] = {args->scratch};
+	struct reduce_args multiply = {
+		.dst = dst, .n_dst = 1, .src = src, .n_src = 2,
+		.count = bytes / args->elem_bytes,
+	};
+
+	if (step->local == SCHED_OUTPUT)
+		return exec_at(&args->out, step->block, offset);
+	src[0] = exec_at(&args->in, step->block, offset);
+	if (!args->factor)
+		return src[0];
+	src[1] = args->factor;
+	if (bytes)
+		args->multiply(&multiply);
+	return args->scratch;
 }
 
 static uint32_t sources(const struct exec_plan *plan,
+			const struct exec_lane *lane,
 			const struct exec_step *step, size_t offset,
-			const void **src)
+			size_t bytes, const void **src)
 {
-	const char *own = step->local == SCHED_OUTPUT ? plan->args->recv
-						      : plan->args->send;
+	const char *own = NULL;
 	uint32_t n = 0;
 	uint32_t i;
 
-	if (came_to_place(plan, step)) {
-		src[0] = (const char *)plan->args->recv + offset;
-		return 1;
-	}
+	if (step->local)
+		own = own_chunk(plan, step, offset, bytes);
 	for (i = 0; i < step->n_recv; i++) {
+		const struct net_lane *end = step->recv[i];
+
 		if (step->local && i == step->local_at)
-			src[n++] = own + offset;
-		src[n++] = payload(plan, step, step->recv[i], offset);
+			src[n++] = own;
+		if (is_read_here(plan, lane, step, end))
+			src[n++] = read_from(plan, step, end, offset);
+		else if (came_to_place(plan, lane, step))
+			src[n++] = exec_at(&plan->args->out, step->block,
+					   offset);
+		else
+			src[n++] = net_payload(end);
 	}
 	if (step->local && step->local_at >= step->n_recv)
-		src[n++] = own + offset;
+		src[n++] = own;
 	return n;
 }
 
 /* Where the result goes; @all_final: nothing of it goes to a slot. */
 static uint32_t targets(const struct exec_plan *plan,
+			const struct exec_lane *lane,
 			const struct exec_step *step, size_t offset, void **dst,
 			bool *all_final)
 {
+	const struct exec_blocks *out = &plan->args->out;
 	uint32_t n = 0;
 	uint32_t i;
 
 	*all_final = true;
-	if ((step->flags & SCHED_STORE) && !came_to_place(plan, step))
-		dst[n++] = (char *)plan->args->recv + offset;
-	if (sends_nothing(plan, step))
-		return n;
+	if (step->flags & SCHED_STORE)
+		dst[n++] = exec_at(out, step->block, offset);
 	for (i = 0; i < step->n_send; i++) {
 		struct net_lane *end = step->send[i];
 
-		if (goes_to_place(plan, step, end) && end->conn->output_map) {
-			dst[n++] = end->conn->output_map + offset;
+		if (is_read_there(plan, lane, step, end))
+			continue;
+		if (goes_to_place(plan, lane, step, end) &&
+		    end->conn->output_map) {
+			dst[n++] = end->conn->output_map +
+				   place_offset(plan, out, step->block, offset);
 		} else {
 			dst[n++] = net_slot(end);
 			*all_final = false;
@@ -145,28 +204,36 @@ static uint32_t targets(const struct exec_plan *plan,
 }
 
 static int send_and_consume(const struct exec_plan *plan,
+			    const struct exec_lane *lane,
 			    const struct exec_step *step, size_t offset,
 			    size_t bytes)
 {
 	uint32_t batch = (uint32_t)plan->net->n_slots / 2;
+	uint32_t signature = exec_signature(plan, step);
+	/* An empty block may be beyond the end of what was granted. */
+	size_t at = bytes ? place_offset(plan, &plan->args->out, step->block,
+					 offset) : 0;
 	uint32_t i;
 	int err;
 
 	for (i = 0; i < step->n_send; i++) {
 		struct net_lane *end = step->send[i];
 
-		if (sends_nothing(plan, step))
-			err = net_send_nothing(end, plan->signature);
-		else if (goes_to_place(plan, step, end))
-			err = net_send_place(end, offset, bytes,
-					     plan->signature);
+		if (is_read_there(plan, lane, step, end))
+			err = net_send_nothing(end, signature);
+		else if (goes_to_place(plan, lane, step, end))
+			err = net_send_place(end, at, bytes, signature);
 		else
-			err = net_send_slot(end, bytes, plan->signature);
+			err = net_send_slot(end, bytes, signature);
 		if (err)
 			return err;
 	}
 	for (i = 0; i < step->n_recv; i++) {
-		err = net_consume(step->recv[i], batch);
+		struct net_lane *end = step->recv[i];
+
+		/* Who sent it may be waiting until it is read. */
+		err = net_consume(end, is_read_here(plan, lane, step, end)
+					       ? 1 : batch);
 		if (err)
 			return err;
 	}
@@ -180,26 +247,34 @@ int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane)
 	const void *src[REDUCE_MAX];
 	void *dst[REDUCE_MAX];
 	struct reduce_args fold;
-	size_t offset, bytes;
+	size_t offset;
+	size_t bytes = exec_chunk(plan, step, lane->pass, &offset);
 	bool all_final;
-	int err = can_run(plan, lane, step);
+	int err;
 
+	/* Nothing to do, at the other end neither; but the first pass tells
+	 * who disagrees. */
+	if (bytes == EXEC_ABSENT || (!bytes && lane->pass))
+		return 1;
+	err = can_run(plan, lane, step);
 	if (err <= 0)
 		return err;
-	bytes = exec_chunk(lane, step->chunk, &offset);
-	fold.n_src = (int)sources(plan, step, offset, src);
-	fold.n_dst = (int)targets(plan, step, offset, dst, &all_final);
+	fold.n_src = (int)sources(plan, lane, step, offset, bytes, src);
+	fold.n_dst = (int)targets(plan, lane, step, offset, dst, &all_final);
+	fold.divisor = exec_divisor(plan, step);
+	/* What is in its place is not copied onto itself. */
+	if (fold.n_dst && fold.n_src == 1 && !fold.divisor &&
+	    dst[0] == src[0]) {
+		fold.n_dst--;
+		memmove(dst, dst + 1, (size_t)fold.n_dst * sizeof(*dst));
+	}
 	if (bytes && fold.n_dst) {
 		fold.src = src;
 		fold.dst = dst;
 		fold.count = bytes / args->elem_bytes;
-		/* Only a result that is stored is the whole sum. */
-		fold.divisor = (step->flags & SCHED_STORE) &&
-					       !(step->flags & SCHED_RECV_FINAL)
-				       ? args->divisor : 0;
 		fold.flags = plan->streams && all_final ? REDUCE_STREAM : 0;
 		args->fold(&fold);
 	}
-	err = send_and_consume(plan, step, offset, bytes);
+	err = send_and_consume(plan, lane, step, offset, bytes);
 	return err ? err : 1;
 }

@@ -27,17 +27,34 @@
 
 void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 {
-	const char *collective = sched_collective_name(
-		(enum sched_collective)sign->collective);
+	enum sched_collective collective =
+		(enum sched_collective)sign->collective;
+	const char *name = sched_collective_name(collective);
 	const char *algo = sched_algo_name((enum sched_algo)sign->algo);
+	char extra[64] = "";
+	size_t n = 0;
 
 	if (sign->collective == SCHED_N_COLLECTIVES) {
 		snprintf(out, size, "the end of the communicator");
 		return;
 	}
-	snprintf(out, size, "%s(count %" PRIu64 ", %s, %s) by %s",
-		 collective ? collective : "no such collective", sign->count,
-		 base_type_name(sign->type), base_op_name(sign->op),
+	if (!name) {
+		snprintf(out, size, "no collective that this version knows");
+		return;
+	}
+	if (collective == SCHED_EXCHANGE || collective == SCHED_BARRIER) {
+		snprintf(out, size, "%s", collective == SCHED_BARRIER
+				 ? "barrier" : "a group of sends and receives");
+		return;
+	}
+	if (sched_is_reducing(collective))
+		n = (size_t)snprintf(extra, sizeof(extra), ", %s",
+				     base_op_name(sign->op));
+	if (sched_is_rooted(collective))
+		snprintf(extra + n, sizeof(extra) - n, ", root %" PRIu32,
+			 sign->root);
+	snprintf(out, size, "%s(count %" PRIu64 ", %s%s) by %s", name,
+		 sign->count, base_type_name(sign->type), extra,
 		 algo ? algo : "no such algorithm");
 }
 
@@ -76,7 +93,8 @@ static int ask(const struct exec_plan *plan, struct net_conn *conn,
 		return WREATH_EAGAIN;
 	if (theirs.count == mine->count && theirs.type == mine->type &&
 	    theirs.op == mine->op && theirs.algo == mine->algo &&
-	    theirs.collective == mine->collective)
+	    theirs.collective == mine->collective &&
+	    theirs.root == mine->root)
 		return 0;
 	return disagree(plan, conn->peer, &theirs);
 }
@@ -91,12 +109,34 @@ static int peer_is_ahead(const struct exec_plan *plan, int peer)
 			  plan->net->names[plan->net->rank]);
 }
 
+/* Only the two know what they sent and expected, and each its own half. */
+static int pair_mismatch(const struct exec_plan *plan, int peer)
+{
+	const struct exec_args *args = plan->args;
+	uint32_t block = plan->sched->shape.collective == SCHED_SCATTER
+				 ? (uint32_t)plan->net->rank : (uint32_t)peer;
+	size_t bytes = exec_block_bytes(&args->out, block);
+	char what[128];
+
+	exec_sign_text(&args->sign, what, sizeof(what));
+	return base_error(WREATH_EMISMATCH,
+			  "%s: %s expects %zu bytes of %s, which sent "
+			  "something else; the counts of both must agree, and "
+			  "the order of their calls", what,
+			  plan->net->names[plan->net->rank], bytes,
+			  plan->net->names[peer]);
+}
+
 int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 {
 	int timeout_ms = plan->guard.timeout_ms < EXEC_MISMATCH_TIMEOUT_MS
 				 ? (int)plan->guard.timeout_ms
 				 : EXEC_MISMATCH_TIMEOUT_MS;
-	int err = ask(plan, lane->conn, timeout_ms);
+	int err;
+
+	if (plan->is_private)
+		return pair_mismatch(plan, lane->conn->peer);
+	err = ask(plan, lane->conn, timeout_ms);
 
 	if (err && err != WREATH_EAGAIN)
 		return err;
@@ -122,7 +162,8 @@ static int ask_peers(struct exec_plan *plan, struct exec_wait *wait)
 			continue;
 		peer = lane->waits_for->conn->peer;
 		err = plan->guard.left(plan->guard.arg, peer);
-		if (!err)
+		/* Of sends and receives a peer may make others first. */
+		if (!err && plan->args->sign.collective != SCHED_EXCHANGE)
 			err = ask(plan, lane->waits_for->conn,
 				  EXEC_ASK_TIMEOUT_MS);
 		if (err && err != WREATH_EAGAIN)

@@ -16,7 +16,12 @@
 #define NET_RQ_DEPTH (NET_LANES * NET_LINE_SLOTS + 16)
 /* The longest inline payload that is asked for: a whole small message. */
 #define NET_INLINE (NET_LINES_MAX * BASE_LINE)
-#define NET_PLACES 4 /* grants of places under way on a connection */
+/*
+ * Grants of places under way on a connection.  Each belongs to an operation
+ * with a message between the two: a rank may be ahead by the messages that fit
+ * the slots, and by the operation that it is in.
+ */
+#define NET_PLACES (2 * NET_SLOTS_MAX)
 /*
  * The retry count: 7 is never counted down by some devices (rxe), so that a
  * dead peer would never be noticed.
@@ -42,7 +47,7 @@
 /* A grant as it travels: the place, and a word that says whose it is. */
 struct net_grant {
 	struct net_place place;
-	uint64_t pad[2];
+	uint64_t pad;
 	uint64_t word;
 };
 _Static_assert(sizeof(struct net_grant) == BASE_LINE, "a grant is a line");
@@ -100,7 +105,7 @@ struct net_note {
 	uint32_t pad;
 	struct net_sign sign; /* asks: only its seq */
 };
-_Static_assert(sizeof(struct net_note) == 72, "a note is 72 bytes");
+_Static_assert(sizeof(struct net_note) == 80, "a note is 80 bytes");
 
 enum net_mend_state {
 	NET_SOUND,

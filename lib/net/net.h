@@ -28,6 +28,7 @@
 #include "mem/mem.h"
 #include "net/connect.h"
 #include "net/notes.h"
+#include "net/place.h"
 #include "net/port.h"
 
 #define NET_LANES 3	  /* lanes of a connection */
@@ -45,6 +46,7 @@ struct net_lane {
 	struct net_conn *conn;
 	/* Sending. */
 	uint32_t n_sent;
+	uint32_t n_lent; /* n_sent after the last that is read in our memory */
 	const _Atomic uint64_t *credit; /* messages the peer has consumed */
 	char *map_slots;  /* the peer's slots, where they can be stored to */
 	char *stage;	  /* else: our copies of its slots, to WRITE from */
@@ -59,23 +61,6 @@ struct net_lane {
 	char *lines;
 	char *slots;
 	uint8_t index;
-};
-
-/*
- * What one rank grants another for one operation: its output, to write final
- * bytes to, and its input, to read in place.
- */
-struct net_place {
-	uint64_t output, input; /* addresses at the rank that grants */
-	uint64_t bytes;		/* of each */
-	uint32_t output_rkey, input_rkey;
-	uint32_t kinds; /* enum net_place_kind */
-	uint32_t pad;
-};
-
-enum net_place_kind {
-	NET_PLACE_OUTPUT = 1, /* else final bytes go to the slots */
-	NET_PLACE_INPUT = 2,  /* else input is sent to the slots */
 };
 
 struct net_conn {
@@ -203,6 +188,17 @@ int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
 		  const struct net_verdict *theirs);
 int net_conn_reach(struct net *net, int peer, int channel);
 
+/* What a channel carries of a vector, beside the others. */
+static inline uint32_t net_channel_weight(const struct net *net, int channel)
+{
+	(void)net;
+	(void)channel;
+	return 1;
+}
+
+/* Can every rank store to and load from every other's memory? */
+bool net_maps_all(const struct net *net);
+
 /* The devices and ports in use, for messages. */
 const char *net_text(const struct net *net);
 
@@ -232,17 +228,6 @@ int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
 /* Post the signature of our operation for the peers to READ. */
 void net_sign_post(struct net *net, const struct net_sign *sign);
 
-/*
- * Grant @conn's peer the places of the operation with @signature: @output,
- * and @input unless it is NULL, as far as they lie in registered regions.
- * conn->granted tells what was granted.
- */
-int net_place_grant(struct net_conn *conn, void *output, const void *input,
-		    size_t bytes, uint32_t signature);
-
-/* True once the peer's grant is there: conn->place and its maps. */
-bool net_place_take(struct net_conn *conn, uint32_t signature);
-
 /* ---- the data path ---- */
 
 static inline uint64_t net_word(uint32_t number, uint32_t signature)
@@ -259,6 +244,24 @@ static inline bool net_can_send(const struct net_lane *lane, uint32_t window)
 		atomic_load_explicit(lane->credit, memory_order_acquire);
 
 	return lane->n_sent - (uint32_t)credit < window;
+}
+
+/* Has the peer consumed all that it was to read in our memory? */
+static inline bool net_is_read(const struct net_lane *lane)
+{
+	/* Pairs with the peer's WRITE of its counter: acquire, so that the
+	 * user's next store into the memory stays behind its last read. */
+	uint64_t credit =
+		atomic_load_explicit(lane->credit, memory_order_acquire);
+
+	return (int32_t)(lane->n_lent - (uint32_t)credit) <= 0;
+}
+
+/* Nothing is lent yet; also where numbers have wrapped since the last time. */
+static inline void net_lend_nothing(struct net_lane *lane)
+{
+	lane->n_lent = (uint32_t)atomic_load_explicit(lane->credit,
+						      memory_order_relaxed);
 }
 
 /* Where the payload of the next slot message is to be stored. */

@@ -18,6 +18,8 @@ struct net_sign {
 	uint32_t type;
 	uint32_t op;
 	uint32_t algo;
+	uint32_t root;
+	uint32_t pad;
 };
 
 /*

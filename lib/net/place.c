@@ -10,44 +10,51 @@
  */
 static uint32_t place_check(const struct net_place *place)
 {
-	uint64_t mixed = place->output * 0x9e3779b97f4a7c15u ^ place->bytes;
+	uint64_t mixed =
+		place->output * 0x9e3779b97f4a7c15u ^ place->output_bytes;
 
 	mixed = (mixed ^ mixed >> 29 ^ place->output_rkey) *
 		0xbf58476d1ce4e5b9u;
+	mixed = (mixed ^ mixed >> 30 ^ place->input_bytes) *
+		0x9e3779b97f4a7c15u;
 	mixed = (mixed ^ mixed >> 31 ^ place->input) * 0x94d049bb133111ebu;
 	mixed = (mixed ^ mixed >> 30 ^ place->input_rkey) *
 		0xbf58476d1ce4e5b9u;
 	return (uint32_t)(mixed >> 32) ^ place->kinds;
 }
 
-static int fill_place(struct net_conn *conn, void *output, const void *input,
-		      size_t bytes, struct net_place *place)
+static int fill_place(struct net_conn *conn, const struct net_granting *what,
+		      struct net_place *place)
 {
 	struct mem_region region;
 	int err;
 
-	place->bytes = bytes;
 	/*
 	 * Where slots are stored to directly, private memory is better served
 	 * by them: a peer could reach it only through the kernel, which is no
 	 * faster at any size.
 	 */
-	if (mem_find(output, bytes, &region) &&
+	if ((what->kinds & NET_PLACE_OUTPUT) &&
+	    mem_find(what->output, what->output_bytes, &region) &&
 	    (region.fd >= 0 || !conn->lanes[0].map_slots)) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->output_rkey);
 		if (err)
 			return err;
-		place->output = (uintptr_t)output;
+		place->output = (uintptr_t)what->output;
+		place->output_bytes = what->output_bytes;
 		place->kinds |= NET_PLACE_OUTPUT;
 	}
-	/* Only what peers are sure to be able to map: shared memory. */
-	if (input && mem_find(input, bytes, &region) && region.fd >= 0) {
+	/* Only what the peer is sure to be able to map: shared memory. */
+	if ((what->kinds & NET_PLACE_INPUT) && conn->lanes[0].map_slots &&
+	    mem_find(what->input, what->input_bytes, &region) &&
+	    region.fd >= 0) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->input_rkey);
 		if (err)
 			return err;
-		place->input = (uintptr_t)input;
+		place->input = (uintptr_t)what->input;
+		place->input_bytes = what->input_bytes;
 		place->kinds |= NET_PLACE_INPUT;
 	}
 	return 0;
@@ -71,11 +78,11 @@ static int post_grant(struct net_conn *conn, const struct net_grant *grant,
 	return net_post(conn, &wr);
 }
 
-int net_place_grant(struct net_conn *conn, void *output, const void *input,
-		    size_t bytes, uint32_t signature)
+int net_place_grant(struct net_conn *conn, const struct net_granting *what,
+		    uint32_t signature)
 {
 	struct net_grant grant = {.word = 0};
-	int err = fill_place(conn, output, input, bytes, &grant.place);
+	int err = fill_place(conn, what, &grant.place);
 
 	if (err)
 		return err;
@@ -123,11 +130,13 @@ static void map_places(struct net_conn *conn, const struct net_place *place)
 	conn->output_map = NULL;
 	conn->input_map = NULL;
 	if (place->kinds & NET_PLACE_OUTPUT)
-		conn->output_map = map_place(conn, place->output_rkey,
-					     place->output, place->bytes);
+		conn->output_map =
+			map_place(conn, place->output_rkey, place->output,
+				  place->output_bytes);
 	if (place->kinds & NET_PLACE_INPUT)
-		conn->input_map = map_place(conn, place->input_rkey,
-					    place->input, place->bytes);
+		conn->input_map =
+			map_place(conn, place->input_rkey, place->input,
+				  place->input_bytes);
 }
 
 /* Word by word: the grant may be landing, and place_check() decides. */

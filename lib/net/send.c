@@ -223,7 +223,10 @@ int net_send_slot(struct net_lane *lane, size_t bytes, uint32_t signature)
 
 int net_send_nothing(struct net_lane *lane, uint32_t signature)
 {
-	return send_word(lane, signature);
+	int err = send_word(lane, signature);
+
+	lane->n_lent = lane->n_sent;
+	return err;
 }
 
 int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
@@ -231,8 +234,8 @@ int net_send_place(struct net_lane *lane, uint64_t offset, size_t bytes,
 {
 	struct net_conn *conn = lane->conn;
 
-	wreath_assert(offset <= conn->place.bytes);
-	wreath_assert(bytes <= conn->place.bytes - offset);
+	wreath_assert(offset <= conn->place.output_bytes);
+	wreath_assert(bytes <= conn->place.output_bytes - offset);
 	conn->bytes_sent += bytes;
 	/* Where slots are mapped there is no copy to WRITE from. */
 	if (base_unlikely(!conn->output_map && lane->map_slots))

@@ -22,7 +22,8 @@ void net_sign_post(struct net *net, const struct net_sign *sign)
 	const uint64_t words[SIGN_WORDS] = {
 		sign->seq, sign->count,
 		(uint64_t)sign->collective << 32 | sign->type,
-		(uint64_t)sign->op << 32 | sign->algo};
+		(uint64_t)sign->op << 48 | (uint64_t)sign->root << 16 |
+			sign->algo};
 	size_t i;
 
 	/* No order is needed: the check tells a reader which is which. */
@@ -42,8 +43,10 @@ static bool decode(const uint64_t words[SIGN_WORDS + 1], struct net_sign *sign)
 	sign->count = words[1];
 	sign->collective = (uint32_t)(words[2] >> 32);
 	sign->type = (uint32_t)words[2];
-	sign->op = (uint32_t)(words[3] >> 32);
-	sign->algo = (uint32_t)words[3];
+	sign->op = (uint32_t)(words[3] >> 48);
+	sign->root = (uint32_t)(words[3] >> 16);
+	sign->algo = (uint32_t)words[3] & 0xffffu;
+	sign->pad = 0;
 	return true;
 }
 

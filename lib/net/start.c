@@ -105,6 +105,17 @@ int net_port_start(struct net *net, struct net_port *port,
 	return 0;
 }
 
+bool net_maps_all(const struct net *net)
+{
+	int i;
+
+	for (i = 0; i < net->n_started; i++)
+		if (!net->started[i]->line_order ||
+		    !net->started[i]->device->verbs->map)
+			return false;
+	return true;
+}
+
 void net_ports_close(struct net *net)
 {
 	while (net->n_started)

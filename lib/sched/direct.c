@@ -60,6 +60,28 @@ static void generate_oneshot(struct draft *draft,
 	}
 }
 
+/*
+ * To each peer the chunk that it folds: rank r's is @base + r * @stride.  They
+ * take it in the lane after this one.
+ */
+static void send_shares(struct draft *draft, uint32_t n, uint32_t rank,
+			uint32_t base, uint32_t stride, uint8_t flags)
+{
+	uint32_t in_lane = draft->n_lanes;
+	uint32_t by;
+
+	for (by = 1; by < n; by++) {
+		uint32_t peer = (rank + by) % n;
+		struct sched_step *step;
+
+		step = draft_step(draft, base + peer * stride);
+		step->local = SCHED_INPUT;
+		step->flags = SCHED_SEND_INPUT | flags;
+		step->send_lane = in_lane;
+		draft_send(draft, step, peer);
+	}
+}
+
 static void twoshot_channel(struct draft *draft, uint32_t n, uint32_t rank,
 			    uint32_t k)
 {
@@ -68,15 +90,8 @@ static void twoshot_channel(struct draft *draft, uint32_t n, uint32_t rank,
 	uint32_t by;
 	uint32_t out = draft_lane(draft, k, 0);
 
-	for (by = 1; by < n; by++) {
-		uint32_t peer = (rank + by) % n;
-
-		step = draft_step(draft, base + peer);
-		step->local = SCHED_INPUT;
-		step->flags = SCHED_SEND_INPUT;
-		step->send_lane = out + 1;
-		draft_send(draft, step, peer);
-	}
+	/* The results that come back prove that the shares were read. */
+	send_shares(draft, n, rank, base, 1, 0);
 
 	draft_lane(draft, k, 1);
 	step = draft_step(draft, base + rank);
@@ -108,6 +123,58 @@ static void generate_twoshot(struct draft *draft,
 		twoshot_channel(draft, n, rank, k);
 }
 
+/* The first of twoshot's two halves, with a block for a share. */
+static void generate_reduce_scatter(struct draft *draft,
+				    const struct sched_shape *shape,
+				    uint32_t rank)
+{
+	uint32_t n = (uint32_t)shape->n_ranks;
+	uint32_t n_channels = (uint32_t)shape->n_channels;
+	uint32_t k;
+
+	draft->n_pieces = n_channels;
+	for (k = 0; k < n_channels; k++) {
+		struct sched_step *step;
+
+		draft_lane(draft, k, 0);
+		send_shares(draft, n, rank, k, n_channels, SCHED_SEND_AWAIT);
+
+		draft_lane(draft, k, 0);
+		step = draft_step(draft, rank * n_channels + k);
+		recv_all(draft, step, n, rank);
+		step->flags = SCHED_RECV_INPUT | SCHED_STORE;
+	}
+}
+
+static void generate_reduce(struct draft *draft,
+			    const struct sched_shape *shape, uint32_t rank)
+{
+	uint32_t n = (uint32_t)shape->n_ranks;
+	uint32_t root = (uint32_t)shape->root;
+	uint32_t k;
+
+	draft->n_pieces = (uint32_t)shape->n_channels;
+	for (k = 0; k < draft->n_pieces; k++) {
+		uint32_t out = draft_lane(draft, k, 0);
+		struct sched_step *step;
+
+		if (rank != root) {
+			step = draft_step(draft, k);
+			step->local = SCHED_INPUT;
+			step->flags = SCHED_SEND_INPUT | SCHED_SEND_AWAIT;
+			step->send_lane = out + 1;
+			draft_send(draft, step, root);
+		}
+
+		draft_lane(draft, k, 0);
+		if (rank == root) {
+			step = draft_step(draft, k);
+			recv_all(draft, step, n, rank);
+			step->flags = SCHED_RECV_INPUT | SCHED_STORE;
+		}
+	}
+}
+
 /* Everything to everyone. */
 static uint64_t oneshot_bound(const struct sched_shape *shape,
 			      uint64_t n_pieces)
@@ -124,7 +191,24 @@ static uint64_t twoshot_bound(const struct sched_shape *shape,
 	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
 }
 
+/* Each block but the own to its owner: (n - 1)/n of the vector, the least. */
+static uint64_t reduce_scatter_bound(const struct sched_shape *shape,
+				     uint64_t n_pieces)
+{
+	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
+}
+
+/* Each rank its input to the root; none can send less of its own. */
+static uint64_t reduce_bound(const struct sched_shape *shape,
+			     uint64_t n_pieces)
+{
+	return shape->n_ranks > 1 ? n_pieces : 0;
+}
+
 const struct generator sched_oneshot_all_reduce = {generate_oneshot,
 						   oneshot_bound};
 const struct generator sched_twoshot_all_reduce = {generate_twoshot,
 						   twoshot_bound};
+const struct generator sched_direct_reduce_scatter = {generate_reduce_scatter,
+						      reduce_scatter_bound};
+const struct generator sched_direct_reduce = {generate_reduce, reduce_bound};

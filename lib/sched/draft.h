@@ -16,6 +16,8 @@ struct draft {
 	uint32_t n_pieces; /* of a block: the generator sets it */
 	uint32_t n_lanes, n_steps, n_peers;
 	struct sched_step counted; /* stands for any step while counting */
+	/* [n_ranks] the ranks by node, then by rank; NULL: 0, 1, ... */
+	const uint32_t *order;
 };
 
 /* One form of one algorithm: a row's entry in the table of sched.c. */
@@ -28,8 +30,28 @@ struct generator {
 };
 
 extern const struct generator sched_ring_all_reduce;
+extern const struct generator sched_ring_reduce_scatter;
+extern const struct generator sched_ring_all_gather;
+extern const struct generator sched_ring_broadcast;
+extern const struct generator sched_ring_reduce;
 extern const struct generator sched_oneshot_all_reduce;
 extern const struct generator sched_twoshot_all_reduce;
+extern const struct generator sched_direct_reduce_scatter;
+extern const struct generator sched_direct_reduce;
+extern const struct generator sched_direct_all_gather;
+extern const struct generator sched_direct_broadcast;
+extern const struct generator sched_direct_gather;
+extern const struct generator sched_direct_scatter;
+extern const struct generator sched_direct_all_to_all; /* and exchange */
+extern const struct generator sched_tree_all_reduce;
+extern const struct generator sched_tree_broadcast;
+extern const struct generator sched_tree_reduce;
+extern const struct generator sched_split_ring_all_reduce;
+extern const struct generator sched_split_ring_reduce_scatter;
+extern const struct generator sched_split_ring_all_gather;
+extern const struct generator sched_halving_all_reduce;
+extern const struct generator sched_halving_reduce_scatter;
+extern const struct generator sched_halving_all_gather;
 
 /* NULL: there is no such form, or a value is out of range. */
 const struct generator *sched_generator(enum sched_collective collective,
@@ -37,6 +59,26 @@ const struct generator *sched_generator(enum sched_collective collective,
 
 /* As sched_make() reports it. */
 int sched_check_shape(const struct sched_shape *shape, int rank);
+
+/*
+ * The ranks of a shape that is in range by node and then by rank, NULL where
+ * that is their own order.  The caller frees it.  0 or WREATH_ENOMEM.
+ */
+int sched_order_new(const struct sched_shape *shape, uint32_t **out);
+
+/* Where in that order @rank stands. */
+uint32_t draft_place(const struct draft *draft, uint32_t rank);
+
+/*
+ * nodes.c: a node's ranks have the indices 0, 1, ... there, in order of rank.
+ * A size, an index or a member of nodes that are listed takes a look over the
+ * list.
+ */
+uint32_t sched_nodes(const struct sched_shape *shape);
+uint32_t sched_node_size(const struct sched_shape *shape, uint32_t node);
+uint32_t sched_node_index(const struct sched_shape *shape, uint32_t rank);
+uint32_t sched_node_member(const struct sched_shape *shape, uint32_t node,
+			   uint32_t index);
 
 /* The next lane; the steps that follow are its steps. */
 uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box);

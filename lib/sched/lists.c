@@ -79,7 +79,7 @@ static int check_flags(const struct place *place, const struct sched_step *step)
 {
 	const unsigned int known =
 		SCHED_STORE | SCHED_SEND_FINAL | SCHED_RECV_FINAL |
-		SCHED_SEND_INPUT | SCHED_RECV_INPUT;
+		SCHED_SEND_INPUT | SCHED_RECV_INPUT | SCHED_SEND_AWAIT;
 
 	if (step->flags & ~known)
 		return refuse(place, "flags 0x%x has bits beyond 0x%x",
@@ -107,21 +107,66 @@ static int check_flags(const struct place *place, const struct sched_step *step)
 				     "something else or nothing");
 	if (step->flags & SCHED_RECV_INPUT && !step->n_recv)
 		return refuse(place, "it is to take raw input from nobody");
-	/* One stays where it is, the other moves to the receiver. */
-	if (step->flags & SCHED_SEND_INPUT && step->flags & SCHED_SEND_FINAL)
-		return refuse(place, "it is to send one chunk both as raw "
-				     "input and as final");
+	if (step->flags & SCHED_SEND_AWAIT && !(step->flags & SCHED_SEND_INPUT))
+		return refuse(place, "it is to await the readers of raw input "
+				     "and sends none");
+	return 0;
+}
+
+/* A message that is one rank's for one other: no third knows its length. */
+static int check_paired(const struct place *place,
+			const struct sched_step *step)
+{
+	if (step->n_send &&
+	    (step->n_send > 1 || step->n_recv || step->local != SCHED_INPUT))
+		return refuse(place, "it sends something else than its own "
+				     "input, or to more than one rank");
+	if (step->n_recv &&
+	    (step->n_recv > 1 || step->local || !(step->flags & SCHED_STORE)))
+		return refuse(place, "it does something else with a message "
+				     "than to store it");
+	return 0;
+}
+
+/* The rank has what the step works on, and the channel too. */
+static int check_chunk(const struct place *place,
+		       const struct sched_step *step)
+{
+	const struct verify *verify = place->verify;
+	uint32_t channel = place->sched->lanes[place->lane].channel;
+	uint32_t n_pieces; /* of a channel */
+	int block;
+
+	if (step->chunk >= verify->n_chunks)
+		return refuse(place,
+			      "chunk %" PRIu32 " is not in [0, %" PRIu32 ")",
+			      step->chunk, verify->n_chunks);
+	n_pieces = verify->n_pieces / (uint32_t)verify->shape->n_channels;
+	if (step->chunk % verify->n_pieces / n_pieces != channel)
+		return refuse(place,
+			      "chunk %" PRIu32 " is channel %" PRIu32
+			      "'s, the lane is channel %" PRIu32 "'s",
+			      step->chunk,
+			      step->chunk % verify->n_pieces / n_pieces,
+			      channel);
+	block = (int)verify_block(verify, step);
+	if (step->local == SCHED_INPUT &&
+	    !sched_has_input(verify->shape, (int)place->rank, block))
+		return refuse(place, "the rank has no chunk %" PRIu32
+				     " in its input", step->chunk);
+	if ((step->flags & SCHED_STORE || step->local == SCHED_OUTPUT) &&
+	    !sched_has_output(verify->shape, (int)place->rank, block))
+		return refuse(place, "the rank has no chunk %" PRIu32
+				     " in its output", step->chunk);
 	return 0;
 }
 
 static int check_step(struct place *place, const struct sched_step *step)
 {
-	int err;
+	int err = check_chunk(place, step);
 
-	if (step->chunk >= place->verify->n_chunks)
-		return refuse(place,
-			      "chunk %" PRIu32 " is not in [0, %" PRIu32 ")",
-			      step->chunk, place->verify->n_chunks);
+	if (err)
+		return err;
 	if (step->send_lane >= place->verify->n_lanes)
 		return refuse(place,
 			      "send_lane %" PRIu32 " is not in [0, %" PRIu32
@@ -136,7 +181,10 @@ static int check_step(struct place *place, const struct sched_step *step)
 	err = check_after(place, step);
 	if (err)
 		return err;
-	return check_flags(place, step);
+	err = check_flags(place, step);
+	if (!err && sched_is_paired(place->verify->shape->collective))
+		err = check_paired(place, step);
+	return err;
 }
 
 /* The lanes share the steps out among them, in order and without a gap. */
@@ -171,6 +219,15 @@ static int check_lanes(const struct place *place)
 					  place->rank, i, lane->channel,
 					  first->shape.n_channels,
 					  first->lanes[i].channel);
+		if (lane->box >= SCHED_BOXES ||
+		    lane->box != first->lanes[i].box)
+			return base_error(WREATH_EINVAL,
+					  "rank %" PRIu32 " lane %" PRIu32
+					  ": box %" PRIu32 " is not in "
+					  "[0, %d), or not that of rank 0, "
+					  "%" PRIu32,
+					  place->rank, i, lane->box,
+					  SCHED_BOXES, first->lanes[i].box);
 	}
 	if (n_steps != sched->n_steps)
 		return base_error(WREATH_EINVAL,
@@ -178,6 +235,58 @@ static int check_lanes(const struct place *place)
 				  " steps are in no lane",
 				  place->rank, sched->n_steps - n_steps,
 				  sched->n_steps);
+	return 0;
+}
+
+static bool shapes_are_equal(const struct sched_shape *a,
+			     const struct sched_shape *b)
+{
+	int i;
+
+	if (a->collective != b->collective || a->algo != b->algo ||
+	    a->n_ranks != b->n_ranks || a->n_channels != b->n_channels ||
+	    a->root != b->root || a->n_nodes != b->n_nodes ||
+	    !a->nodes != !b->nodes)
+		return false;
+	if (a->nodes == b->nodes)
+		return true;
+	for (i = 0; i < a->n_ranks; i++) {
+		if (a->nodes[i] != b->nodes[i])
+			return false;
+	}
+	return true;
+}
+
+/* Blocks, pieces and chunks fit together, and to the shape. */
+static int check_counts(const struct place *place)
+{
+	const struct sched *sched = place->sched;
+	const struct sched *first = place->verify->scheds[0];
+	const struct sched_shape *shape = &first->shape;
+	uint32_t n_blocks = (uint32_t)sched_n_blocks(shape->collective,
+						     shape->n_ranks);
+
+	if (sched->n_blocks != n_blocks)
+		return base_error(WREATH_EINVAL,
+				  "rank %" PRIu32 ": n_blocks %" PRIu32
+				  " is not %" PRIu32 ", as %s has",
+				  place->rank, sched->n_blocks, n_blocks,
+				  sched_collective_name(shape->collective));
+	if (!sched->n_pieces || sched->n_pieces != first->n_pieces ||
+	    sched->n_pieces % (uint32_t)shape->n_channels)
+		return base_error(WREATH_EINVAL,
+				  "rank %" PRIu32 ": n_pieces %" PRIu32
+				  " is not that of rank 0, %" PRIu32
+				  ", or no multiple of the %d channels",
+				  place->rank, sched->n_pieces,
+				  first->n_pieces, shape->n_channels);
+	if (sched->n_chunks != (uint64_t)n_blocks * sched->n_pieces)
+		return base_error(WREATH_EINVAL,
+				  "rank %" PRIu32 ": n_chunks %" PRIu32
+				  " is not that of %" PRIu32 " blocks with %"
+				  PRIu32 " pieces",
+				  place->rank, sched->n_chunks, n_blocks,
+				  sched->n_pieces);
 	return 0;
 }
 
@@ -191,11 +300,7 @@ static int check_head(const struct place *place)
 				  "rank %" PRIu32
 				  ": its schedule is that of rank %d",
 				  place->rank, sched->rank);
-	if (sched->shape.collective != first->shape.collective ||
-	    sched->shape.algo != first->shape.algo ||
-	    sched->shape.n_ranks != first->shape.n_ranks ||
-	    sched->shape.n_channels != first->shape.n_channels ||
-	    sched->shape.root != first->shape.root)
+	if (!shapes_are_equal(&sched->shape, &first->shape))
 		return base_error(WREATH_EINVAL,
 				  "rank %" PRIu32
 				  ": its shape is not that of rank 0",
@@ -208,16 +313,7 @@ static int check_head(const struct place *place)
 				  ", or above %d",
 				  place->rank, sched->n_lanes, first->n_lanes,
 				  SCHED_LANES_MAX);
-	/* A chunk needs a step that stores it; this bounds all memory too. */
-	if (sched->n_chunks != first->n_chunks || !sched->n_chunks ||
-	    sched->n_chunks > sched->n_steps)
-		return base_error(WREATH_EINVAL,
-				  "rank %" PRIu32 ": n_chunks %" PRIu32
-				  " is not that of rank 0, %" PRIu32
-				  ", or not in [1, %" PRIu32 "], the steps",
-				  place->rank, sched->n_chunks,
-				  first->n_chunks, sched->n_steps);
-	return 0;
+	return check_counts(place);
 }
 
 static int check_rank(struct place *place)

@@ -3,384 +3,324 @@
  * No two accesses to a chunk of a rank's memory race, whatever the order in
  * which lanes and ranks run.
  *
- * For one rank at a time, each step of all ranks has a clock: how many steps
- * of each of that rank's lanes are done before it in every execution.  An
- * access is safe when the clock of the step that makes it has counted all
- * accesses that it must come after.  A final chunk is written at some time
- * between the step that sends it and the step that takes it, so for it the
- * sender's clock counts.  Passes are different memory, and no edge leads back
- * into an earlier pass, so one pass is enough.
+ * An access is safe when each one that it must come after is done before it in
+ * every execution: when edges lead from the one step to the other.  Only edges
+ * within the cell count, since the steps of other cells may have nothing to
+ * do; but of a lane that is through with a step, the steps before it are done
+ * as well.  A final chunk is written at some time between the step that sends
+ * it and the step that takes it, so for it the edges have to lead to the
+ * sender's step.  Passes are different memory, and no edge leads back into an
+ * earlier pass, so one pass is enough.
  *
- * Raw input is read where it is, by a step of another rank.  When that rank's
- * clocks are there, every write to the input must have counted the reader, and
- * some step of the owner too, or the owner's call could return before it.  The
- * reader itself may write the result over what it has read.
+ * Raw input is read where it is, by a step of another rank, or written into
+ * that rank's output until then.  Every write to the input must come after the
+ * reader, and some step of the owner too, or the owner's call could return
+ * before it; unless it awaits its readers.  The reader itself may write the
+ * result over what it has read.  Raw and final at once is all of this.
+ *
+ * In place, an input chunk that is stored unchanged stays as it is: that is no
+ * write.
  *
  * The values of value.c are those of one order; that there is no race is what
  * makes them the values of all.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "verify.h"
 
-/* A node in the run's order, where every edge leads forward. */
-struct place {
-	uint32_t node;
-	uint32_t rank;
-	uint32_t edge; /* the first of those that lead here */
-};
-
+/*
+ * The cell's steps by their place in the run's order, 0, 1, ..., where every
+ * edge leads forward.  Which of them lead to which is found for 64 at a time.
+ */
 struct memory {
 	const struct verify *verify;
-	uint32_t rank;
-	uint32_t n_lanes;
-	struct place *places;
+	const uint32_t *members; /* of the cell, the node of each place */
+	uint32_t n_places;
+	uint32_t base;	    /* the first of the 64 */
+	uint64_t *reached;  /* by place: a bit for each of them led here */
+	uint32_t *previous; /* by place: the one before of the same rank */
+	uint32_t *last;	    /* by rank: its last place so far, VERIFY_NONE */
 	uint32_t *place_of; /* by node */
-	uint32_t *edges;    /* the places that they come from */
-	uint32_t *clocks;   /* by place * n_lanes + lane of @rank */
-	/* By chunk * n_lanes + lane: the steps up to the last that did so. */
-	uint32_t *written;
-	uint32_t *used; /* read or written */
-	/* Nodes that store, by rank * n_chunks + chunk; the rest by node. */
-	uint32_t *writes;
-	uint32_t *next_write;
 };
 
-static uint32_t *clock_of(const struct memory *memory, uint32_t place)
+static const struct verify_node *node_at(const struct memory *memory,
+					 uint32_t place)
 {
-	return &memory->clocks[(size_t)place * memory->n_lanes];
+	return &memory->verify->nodes[memory->members[place]];
 }
 
-static uint32_t *clock_of_node(const struct memory *memory, uint32_t node)
+/* Whether @from, one of the 64, is done before @to, or is the same. */
+static bool leads(const struct memory *memory, uint32_t from, uint32_t to)
 {
-	return clock_of(memory, memory->place_of[node]);
+	return memory->reached[to] >> (from - memory->base) & 1;
 }
 
-static void add_write(struct memory *memory, uint32_t at)
+/* Is @from not among those that are looked at this time? */
+static bool is_aside(const struct memory *memory, uint32_t from)
 {
-	const struct verify_node *node = &memory->verify->nodes[at];
-	uint32_t *head = &memory->writes[node->rank * memory->verify->n_chunks +
-					 node->step->chunk];
-
-	memory->next_write[at] = *head;
-	*head = at;
+	return from < memory->base || from >= memory->base + 64;
 }
 
-/* The graph laid out in the order in which each rank's check goes over it. */
-static void lay_out(struct memory *memory)
+/* All the ways to @to that end with lane @lane's steps up to @at. */
+static uint64_t reached_by_lane(const struct memory *memory, uint32_t to,
+				uint32_t lane, uint32_t at)
+{
+	uint32_t place;
+
+	for (place = memory->previous[to]; place != VERIFY_NONE;
+	     place = memory->previous[place]) {
+		const struct verify_node *node = node_at(memory, place);
+
+		if (node->lane == lane && node->at <= at)
+			return memory->reached[place];
+	}
+	return 0;
+}
+
+static void reach(struct memory *memory, uint32_t to)
 {
 	const struct verify *verify = memory->verify;
-	uint32_t edge = 0;
-	uint32_t i, j;
-
-	for (i = 0; i < verify->n_ranks * verify->n_chunks; i++)
-		memory->writes[i] = VERIFY_NONE;
-	for (i = 0; i < verify->n_nodes; i++) {
-		uint32_t at = verify->order[i];
-		const struct verify_node *node = &verify->nodes[at];
-		uint32_t after = verify_after(verify, node);
-
-		if (node->step->flags & SCHED_STORE)
-			add_write(memory, at);
-		memory->place_of[at] = i;
-		memory->places[i] = (struct place){at, node->rank, edge};
-		if (node->at)
-			memory->edges[edge++] = memory->place_of[at - 1];
-		if (after != VERIFY_NONE)
-			memory->edges[edge++] = memory->place_of[after];
-		for (j = 0; j < node->step->n_recv; j++) {
-			uint32_t message = verify->taken[node->taken + j];
-			uint32_t from = verify->messages[message].from;
-
-			memory->edges[edge++] = memory->place_of[from];
-		}
-	}
-	memory->places[i].edge = edge;
-}
-
-static void clock_place(const struct memory *memory, uint32_t at)
-{
-	const struct place *place = &memory->places[at];
-	uint32_t n_lanes = memory->n_lanes;
-	uint32_t *clock = clock_of(memory, at);
-	uint32_t i, j;
-
-	for (i = 0; i < n_lanes; i++)
-		clock[i] = 0;
-	for (j = place->edge; j < place[1].edge; j++) {
-		const uint32_t *from = clock_of(memory, memory->edges[j]);
-
-		for (i = 0; i < n_lanes; i++)
-			clock[i] = clock[i] > from[i] ? clock[i] : from[i];
-	}
-}
-
-/* The first lane with an access in @accesses that @clock has not counted. */
-static uint32_t find_uncounted(const struct memory *memory,
-			       const uint32_t *accesses, const uint32_t *clock)
-{
+	const struct verify_node *node = node_at(memory, to);
+	const struct sched_step *step = node->step;
+	uint64_t reached = is_aside(memory, to)
+				   ? 0 : UINT64_C(1) << (to - memory->base);
 	uint32_t i;
 
-	for (i = 0; i < memory->n_lanes; i++) {
-		if (accesses[i] > (clock ? clock[i] : 0))
-			return i;
+	memory->previous[to] = memory->last[node->rank];
+	memory->last[node->rank] = to;
+	reached |= reached_by_lane(memory, to, node->lane, node->at);
+	if (step->after_lane >= 0)
+		reached |= reached_by_lane(memory, to,
+					   (uint32_t)step->after_lane,
+					   (uint32_t)step->after_step);
+	for (i = 0; i < step->n_recv; i++) {
+		uint32_t message = verify->taken[node->taken + i];
+		uint32_t from = verify->messages[message].from;
+
+		reached |= memory->reached[memory->place_of[from]];
 	}
-	return VERIFY_NONE;
+	memory->reached[to] = reached;
 }
 
-static int check_read(const struct memory *memory, uint32_t at)
+/* Is the chunk that @node works on one memory in its input and output? */
+static bool is_shared(const struct verify *verify,
+		      const struct verify_node *node)
 {
-	const struct verify_node *node = &memory->verify->nodes[at];
-	uint32_t chunk = node->step->chunk;
-	const uint32_t *written = &memory->written[chunk * memory->n_lanes];
-	bool input = node->step->local == SCHED_INPUT;
-	uint32_t lane;
+	int block = (int)verify_block(verify, node->step);
+
+	return verify->in_place &&
+	       sched_has_input(verify->shape, (int)node->rank, block) &&
+	       sched_has_output(verify->shape, (int)node->rank, block);
+}
+
+static bool reads_input(const struct verify *verify,
+			const struct verify_node *node)
+{
+	return node->step->local == SCHED_INPUT && is_shared(verify, node);
+}
+
+static bool writes(const struct verify *verify, const struct verify_node *node)
+{
+	return node->step->flags & SCHED_STORE &&
+	       (node->step->n_recv || !reads_input(verify, node));
+}
+
+/* Where @place stores: a final chunk may land once it is sent. */
+static uint32_t write_start(const struct memory *memory, uint32_t place)
+{
+	const struct verify *verify = memory->verify;
+	const struct verify_node *node = node_at(memory, place);
+	uint32_t message;
+
+	if (!(node->step->flags & SCHED_RECV_FINAL))
+		return place;
+	message = verify->taken[node->taken];
+	return memory->place_of[verify->messages[message].from];
+}
+
+/* @place reads what an earlier step of the rank, @before, writes. */
+static int check_read(const struct memory *memory, uint32_t before,
+		      uint32_t place)
+{
+	const struct verify_node *node = node_at(memory, place);
+	const struct verify_node *writer = node_at(memory, before);
 
 	/* The input must be there still: before every write, not after it. */
-	lane = find_uncounted(
-		memory, written,
-		input ? NULL : clock_of_node(memory, at));
-	if (lane == VERIFY_NONE)
-		return 0;
-	if (input)
+	if (node->step->local == SCHED_INPUT)
 		return verify_refuse_node(
-			memory->verify, at,
+			memory->verify, memory->members[place],
 			"reads input chunk %" PRIu32 ", which in place lane "
 			"%" PRIu32 " step %" PRIu32 " may have overwritten",
-			chunk, lane, written[lane] - 1);
-	return verify_refuse_node(memory->verify, at,
+			node->step->chunk, writer->lane, writer->at);
+	if (leads(memory, before, place))
+		return 0;
+	return verify_refuse_node(memory->verify, memory->members[place],
 				  "reads output chunk %" PRIu32
 				  " while lane %" PRIu32 " step %" PRIu32
 				  " may be storing it",
-				  chunk, lane, written[lane] - 1);
+				  node->step->chunk, writer->lane, writer->at);
 }
 
-/* When @at stores: a final chunk may land once it is sent. */
-static uint32_t write_start(const struct memory *memory, uint32_t at)
+static int check_write(const struct memory *memory, uint32_t before,
+		       uint32_t place)
 {
-	const struct verify *verify = memory->verify;
-	const struct verify_node *node = &verify->nodes[at];
+	const struct verify_node *user = node_at(memory, before);
+	uint32_t start = write_start(memory, place);
 
-	if (!(node->step->flags & SCHED_RECV_FINAL))
-		return at;
-	return verify->messages[verify->taken[node->taken]].from;
-}
-
-static int check_write(const struct memory *memory, uint32_t at)
-{
-	const struct verify *verify = memory->verify;
-	const struct verify_node *node = &verify->nodes[at];
-	uint32_t chunk = node->step->chunk;
-	const uint32_t *used = &memory->used[chunk * memory->n_lanes];
-	uint32_t start = write_start(memory, at);
-	uint32_t lane;
-
-	lane = find_uncounted(memory, used, clock_of_node(memory, start));
-	if (lane == VERIFY_NONE)
+	if (leads(memory, before, start))
 		return 0;
 	return verify_refuse_node(
-		verify, at,
+		memory->verify, memory->members[place],
 		"%s chunk %" PRIu32 " before lane %" PRIu32 " step %" PRIu32
 		" is certain to be done with it",
-		start != at ? "its sender may write final" : "overwrites",
-		chunk, lane, used[lane] - 1);
-}
-
-/* Called in the run's order, so that of any two the later one is checked. */
-static int check_node(const struct memory *memory, uint32_t at)
-{
-	const struct verify_node *node = &memory->verify->nodes[at];
-	const struct sched_step *step = node->step;
-	size_t place = (size_t)step->chunk * memory->n_lanes + node->lane;
-	int err;
-
-	if (step->local == SCHED_OUTPUT ||
-	    (step->local == SCHED_INPUT && memory->verify->in_place)) {
-		err = check_read(memory, at);
-		if (err)
-			return err;
-		memory->used[place] = node->at + 1;
-	}
-	if (step->flags & SCHED_STORE) {
-		err = check_write(memory, at);
-		if (err)
-			return err;
-		memory->used[place] = node->at + 1;
-		memory->written[place] = node->at + 1;
-	}
-	return 0;
-}
-
-/* Has a step of @rank counted @reader, a step of the rank at hand? */
-static bool is_heard(const struct memory *memory, uint32_t rank,
-		     const struct verify_node *reader)
-{
-	const struct verify *verify = memory->verify;
-	uint32_t i;
-
-	for (i = 0; i < memory->n_lanes; i++) {
-		const struct verify_lane *lane =
-			&verify->lanes[rank * memory->n_lanes + i];
-		uint32_t last = lane->node + lane->n_steps - 1;
-
-		if (lane->n_steps &&
-		    clock_of_node(memory, last)[reader->lane] > reader->at)
-			return true;
-	}
-	return false;
-}
-
-/* @reader may read the chunk in the input of @rank. */
-static int check_raw(const struct memory *memory, uint32_t reader,
-		     uint32_t rank)
-{
-	const struct verify *verify = memory->verify;
-	const struct verify_node *node = &verify->nodes[reader];
-	uint32_t chunk = node->step->chunk;
-	uint32_t at = memory->writes[rank * verify->n_chunks + chunk];
-
-	if (!is_heard(memory, rank, node))
-		return verify_refuse_node(
-			verify, reader,
-			"may read the input of rank %" PRIu32 " in place, and "
-			"no step of that rank is certain to come after it",
-			rank);
-	for (; verify->in_place && at != VERIFY_NONE;
-	     at = memory->next_write[at]) {
-		uint32_t start = write_start(memory, at);
-
-		if (clock_of_node(memory, start)[node->lane] <= node->at)
-			return verify_refuse_node(
-				verify, at,
-				"may overwrite input chunk %" PRIu32 ", which "
-				"rank %" PRIu32 " lane %" PRIu32
-				" step %" PRIu32 " reads in place",
-				chunk, node->rank, node->lane, node->at);
-	}
-	return 0;
-}
-
-static int check_raws(const struct memory *memory)
-{
-	const struct verify *verify = memory->verify;
-	uint32_t first = verify->lanes[memory->rank * memory->n_lanes].node;
-	uint32_t n = verify->scheds[memory->rank]->n_steps;
-	uint32_t i, j;
-
-	for (i = first; i < first + n; i++) {
-		const struct verify_node *node = &verify->nodes[i];
-
-		if (!(node->step->flags & SCHED_RECV_INPUT))
-			continue;
-		for (j = 0; j < node->step->n_recv; j++) {
-			uint32_t message = verify->taken[node->taken + j];
-			uint32_t from = verify->messages[message].from;
-			int err = check_raw(memory, i,
-					    verify->nodes[from].rank);
-
-			if (err)
-				return err;
-		}
-	}
-	return 0;
+		start != place ? "its sender may write final" : "overwrites",
+		node_at(memory, place)->step->chunk, user->lane, user->at);
 }
 
 /*
- * Whether two steps of @rank access one chunk, or one reads raw input: out of
- * place there may be no such step.
+ * Against every access of the rank so far, so that of any two the later one is
+ * checked.
  */
-static bool can_race(const struct memory *memory)
+static int check_place(const struct memory *memory, uint32_t place)
 {
 	const struct verify *verify = memory->verify;
-	const struct sched *sched = verify->scheds[memory->rank];
-	uint32_t *accesses = memory->used;
-	bool found = false;
-	uint32_t i;
+	const struct verify_node *node = node_at(memory, place);
+	bool is_reader = node->step->local == SCHED_OUTPUT ||
+			 reads_input(verify, node);
+	bool is_writer = writes(verify, node);
+	uint32_t at;
+	int err = 0;
 
-	for (i = 0; i < sched->n_steps; i++) {
-		const struct sched_step *step = &sched->steps[i];
+	for (at = memory->previous[place]; !err && at != VERIFY_NONE;
+	     at = memory->previous[at]) {
+		const struct verify_node *before = node_at(memory, at);
+		bool was_writer = writes(verify, before);
+		bool was_reader = before->step->local == SCHED_OUTPUT ||
+				  reads_input(verify, before);
 
-		if (step->flags & SCHED_STORE ||
-		    step->local == SCHED_OUTPUT ||
-		    (step->local == SCHED_INPUT && verify->in_place))
-			found |= accesses[step->chunk]++ > 0;
-		found |= (step->flags & SCHED_RECV_INPUT) != 0;
+		if (is_aside(memory, at))
+			continue;
+		if (is_reader && was_writer)
+			err = check_read(memory, at, place);
+		if (!err && is_writer && (was_writer || was_reader))
+			err = check_write(memory, at, place);
 	}
-	for (i = 0; i < verify->n_chunks; i++)
-		accesses[i] = 0;
-	return found;
+	return err;
 }
 
-static int check_rank(struct memory *memory)
+/* @reader may read the chunk in the input of the step that sends it. */
+static int check_raw(const struct memory *memory, uint32_t reader,
+		     const struct verify_node *owner)
 {
 	const struct verify *verify = memory->verify;
-	size_t n = (size_t)verify->n_chunks * memory->n_lanes;
+	const struct verify_node *node = node_at(memory, reader);
+	bool shared = is_shared(verify, owner);
+	bool heard = owner->step->flags & SCHED_SEND_AWAIT;
+	uint32_t at;
+
+	for (at = memory->last[owner->rank]; at != VERIFY_NONE;
+	     at = memory->previous[at]) {
+		heard |= leads(memory, reader, at);
+		if (!shared || !writes(verify, node_at(memory, at)) ||
+		    leads(memory, reader, write_start(memory, at)))
+			continue;
+		return verify_refuse_node(
+			verify, memory->members[at],
+			"may overwrite input chunk %" PRIu32 ", which "
+			"rank %" PRIu32 " lane %" PRIu32 " step %" PRIu32
+			" reads in place",
+			owner->step->chunk, node->rank, node->lane, node->at);
+	}
+	if (heard)
+		return 0;
+	return verify_refuse_node(
+		verify, memory->members[reader],
+		"may read the input of rank %" PRIu32 " in place, and "
+		"no step of that rank is certain to come after it",
+		owner->rank);
+}
+
+static int check_raws(const struct memory *memory, uint32_t place)
+{
+	const struct verify *verify = memory->verify;
+	const struct verify_node *node = node_at(memory, place);
 	uint32_t i;
 	int err = 0;
 
-	memset(memory->used, 0, n * sizeof(*memory->used));
-	memset(memory->written, 0, n * sizeof(*memory->written));
-	if (!can_race(memory))
+	if (!(node->step->flags & SCHED_RECV_INPUT))
 		return 0;
-	for (i = 0; !err && i < verify->n_nodes; i++) {
-		const struct place *place = &memory->places[i];
-		const struct verify_node *node;
+	for (i = 0; !err && i < node->step->n_recv; i++) {
+		uint32_t message = verify->taken[node->taken + i];
+		uint32_t from = verify->messages[message].from;
 
-		clock_place(memory, i);
-		if (place->rank != memory->rank)
-			continue;
-		node = &verify->nodes[place->node];
-		clock_of(memory, i)[node->lane] = node->at + 1;
-		err = check_node(memory, place->node);
+		err = check_raw(memory, place, &verify->nodes[from]);
 	}
-	return err ? err : check_raws(memory);
+	return err;
+}
+
+static int check_cell(struct memory *memory, uint32_t cell)
+{
+	const struct verify *verify = memory->verify;
+	uint32_t i, base;
+	int err = 0;
+
+	memory->members = &verify->members[verify->cells[cell]];
+	memory->n_places = verify->cells[cell + 1] - verify->cells[cell];
+	for (i = 0; i < memory->n_places; i++)
+		memory->place_of[memory->members[i]] = i;
+	for (base = 0; !err && base < memory->n_places; base += 64) {
+		memory->base = base;
+		for (i = 0; i < memory->n_places; i++)
+			memory->last[node_at(memory, i)->rank] = VERIFY_NONE;
+		for (i = 0; !err && i < memory->n_places; i++) {
+			reach(memory, i);
+			err = check_place(memory, i);
+		}
+		for (i = base; !err && i < memory->n_places && i < base + 64;
+		     i++)
+			err = check_raws(memory, i);
+	}
+	return err;
 }
 
 static int memory_init(struct memory *memory)
 {
 	const struct verify *verify = memory->verify;
-	size_t n_nodes = verify->n_nodes;
-	size_t n_edges = 2 * n_nodes + verify->n_messages;
-	size_t n_clocks = n_nodes * memory->n_lanes;
-	size_t n_chunks = (size_t)verify->n_chunks * memory->n_lanes;
-	size_t n_writes = (size_t)verify->n_ranks * verify->n_chunks;
+	uint32_t n_places = 0;
+	uint32_t i;
 
-	memory->places = base_alloc(n_nodes + 1, sizeof(*memory->places));
-	memory->place_of = base_alloc(n_nodes, sizeof(*memory->place_of));
-	memory->edges = base_alloc(n_edges, sizeof(*memory->edges));
-	memory->clocks = base_alloc(n_clocks, sizeof(*memory->clocks));
-	memory->written = base_alloc(n_chunks, sizeof(*memory->written));
-	memory->used = base_alloc(n_chunks, sizeof(*memory->used));
-	memory->writes = base_alloc(n_writes, sizeof(*memory->writes));
-	memory->next_write = base_alloc(n_nodes, sizeof(*memory->next_write));
-	if (!memory->places || !memory->place_of || !memory->edges ||
-	    !memory->clocks || !memory->written || !memory->used ||
-	    !memory->writes || !memory->next_write)
+	for (i = 0; i < verify->n_cells; i++) {
+		uint32_t n = verify->cells[i + 1] - verify->cells[i];
+
+		n_places = n > n_places ? n : n_places;
+	}
+	memory->reached = base_alloc(n_places, sizeof(*memory->reached));
+	memory->previous = base_alloc(n_places, sizeof(*memory->previous));
+	memory->last = base_alloc(verify->n_ranks, sizeof(*memory->last));
+	memory->place_of =
+		base_alloc(verify->n_nodes, sizeof(*memory->place_of));
+	if (!memory->reached || !memory->previous || !memory->last ||
+	    !memory->place_of)
 		return WREATH_ENOMEM;
-	lay_out(memory);
 	return 0;
 }
 
 static void memory_release(struct memory *memory)
 {
-	base_free(memory->places);
+	base_free(memory->reached);
+	base_free(memory->previous);
+	base_free(memory->last);
 	base_free(memory->place_of);
-	base_free(memory->edges);
-	base_free(memory->clocks);
-	base_free(memory->written);
-	base_free(memory->used);
-	base_free(memory->writes);
-	base_free(memory->next_write);
 }
 
 int verify_memory(const struct verify *verify)
 {
-	struct memory memory = {.verify = verify, .n_lanes = verify->n_lanes};
+	struct memory memory = {.verify = verify};
+	uint32_t i;
 	int err = memory_init(&memory);
 
-	for (; !err && memory.rank < verify->n_ranks; memory.rank++)
-		err = check_rank(&memory);
+	for (i = 0; !err && i < verify->n_cells; i++)
+		err = check_cell(&memory, i);
 	memory_release(&memory);
 	return err;
 }

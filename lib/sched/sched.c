@@ -11,6 +11,10 @@ static const struct {
 	[SCHED_RING] = {"ring", {
 		[SCHED_ALL_REDUCE] = &sched_ring_all_reduce,
 		[SCHED_BARRIER] = &sched_ring_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_ring_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_ring_all_gather,
+		[SCHED_BROADCAST] = &sched_ring_broadcast,
+		[SCHED_REDUCE] = &sched_ring_reduce,
 	}},
 	[SCHED_ONESHOT] = {"oneshot", {
 		[SCHED_ALL_REDUCE] = &sched_oneshot_all_reduce,
@@ -20,10 +24,34 @@ static const struct {
 		[SCHED_ALL_REDUCE] = &sched_twoshot_all_reduce,
 		[SCHED_BARRIER] = &sched_twoshot_all_reduce,
 	}},
-	[SCHED_TREE] = {"tree", {NULL}},
-	[SCHED_SPLIT_RING] = {"split-ring", {NULL}},
-	[SCHED_HALVING] = {"halving", {NULL}},
-	[SCHED_DIRECT] = {"direct", {NULL}},
+	[SCHED_TREE] = {"tree", {
+		[SCHED_ALL_REDUCE] = &sched_tree_all_reduce,
+		[SCHED_BARRIER] = &sched_tree_all_reduce,
+		[SCHED_BROADCAST] = &sched_tree_broadcast,
+		[SCHED_REDUCE] = &sched_tree_reduce,
+	}},
+	[SCHED_SPLIT_RING] = {"split-ring", {
+		[SCHED_ALL_REDUCE] = &sched_split_ring_all_reduce,
+		[SCHED_BARRIER] = &sched_split_ring_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_split_ring_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_split_ring_all_gather,
+	}},
+	[SCHED_HALVING] = {"halving", {
+		[SCHED_ALL_REDUCE] = &sched_halving_all_reduce,
+		[SCHED_BARRIER] = &sched_halving_all_reduce,
+		[SCHED_REDUCE_SCATTER] = &sched_halving_reduce_scatter,
+		[SCHED_ALL_GATHER] = &sched_halving_all_gather,
+	}},
+	[SCHED_DIRECT] = {"direct", {
+		[SCHED_REDUCE_SCATTER] = &sched_direct_reduce_scatter,
+		[SCHED_REDUCE] = &sched_direct_reduce,
+		[SCHED_ALL_GATHER] = &sched_direct_all_gather,
+		[SCHED_BROADCAST] = &sched_direct_broadcast,
+		[SCHED_GATHER] = &sched_direct_gather,
+		[SCHED_SCATTER] = &sched_direct_scatter,
+		[SCHED_ALL_TO_ALL] = &sched_direct_all_to_all,
+		[SCHED_EXCHANGE] = &sched_direct_all_to_all,
+	}},
 };
 
 const char *sched_algo_name(enum sched_algo algo)
@@ -38,6 +66,11 @@ const struct generator *sched_generator(enum sched_collective collective,
 	    (unsigned int)algo >= SCHED_N_ALGOS)
 		return NULL;
 	return algos[algo].forms[collective];
+}
+
+bool sched_has_form(enum sched_collective collective, enum sched_algo algo)
+{
+	return sched_generator(collective, algo) != NULL;
 }
 
 uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box)
@@ -129,8 +162,28 @@ static int check_nodes(const struct sched_shape *shape)
 	return 0;
 }
 
+/* Forms in which one step folds what all ranks sent. */
+static int check_fan(const struct sched_shape *shape)
+{
+	bool folds_all = shape->algo == SCHED_ONESHOT ||
+			 shape->algo == SCHED_TWOSHOT ||
+			 (shape->algo == SCHED_DIRECT &&
+			  sched_is_reducing(shape->collective));
+
+	if (!folds_all || shape->n_ranks <= SCHED_DIRECT_RANKS_MAX)
+		return 0;
+	return base_error(WREATH_EUNSUP,
+			  "%s %s takes at most %d ranks; there are %d: use "
+			  "WREATH_ALGO=ring",
+			  algos[shape->algo].name,
+			  sched_collective_name(shape->collective),
+			  SCHED_DIRECT_RANKS_MAX, shape->n_ranks);
+}
+
 int sched_check_shape(const struct sched_shape *shape, int rank)
 {
+	int err;
+
 	if ((unsigned int)shape->collective >= SCHED_N_COLLECTIVES)
 		return base_error(WREATH_EINVAL,
 				  "shape: collective %d is not in [0, %d)",
@@ -164,7 +217,8 @@ int sched_check_shape(const struct sched_shape *shape, int rank)
 		return base_error(WREATH_EUNSUP, "%s has no form for %s",
 				  algos[shape->algo].name,
 				  sched_collective_name(shape->collective));
-	return check_nodes(shape);
+	err = check_fan(shape);
+	return err ? err : check_nodes(shape);
 }
 
 /* The arrays follow each other in one block, the widest alignment first. */
@@ -203,27 +257,33 @@ int sched_make(const struct sched_shape *shape, int rank, struct sched **out)
 	void (*generate)(struct draft *, const struct sched_shape *, uint32_t);
 	struct draft counts = {0};
 	struct draft draft = {0};
+	uint32_t *order;
 	int err = sched_check_shape(shape, rank);
 
+	if (!err)
+		err = sched_order_new(shape, &order);
 	if (err)
 		return err;
 	generate = shape->n_ranks == 1
 			   ? generate_alone
 			   : sched_generator(shape->collective, shape->algo)
 				     ->generate;
+	counts.order = order;
 	generate(&counts, shape, (uint32_t)rank);
 	wreath_assert(counts.n_lanes <= SCHED_LANES_MAX);
 	draft.sched = sched_new(shape, &counts);
-	if (!draft.sched)
-		return WREATH_ENOMEM;
-	draft.sched->shape = *shape;
-	draft.sched->rank = rank;
-	generate(&draft, shape, (uint32_t)rank);
-	wreath_assert(counts.n_pieces % (uint32_t)shape->n_channels == 0);
-	wreath_assert(draft.n_steps == counts.n_steps);
-	wreath_assert(draft.n_peers == counts.n_peers);
-	*out = draft.sched;
-	return 0;
+	if (draft.sched) {
+		draft.order = order;
+		draft.sched->shape = *shape;
+		draft.sched->rank = rank;
+		generate(&draft, shape, (uint32_t)rank);
+		wreath_assert(!(draft.n_pieces % (uint32_t)shape->n_channels));
+		wreath_assert(draft.n_steps == counts.n_steps);
+		wreath_assert(draft.n_peers == counts.n_peers);
+		*out = draft.sched;
+	}
+	base_free(order);
+	return draft.sched ? 0 : WREATH_ENOMEM;
 }
 
 void sched_free(struct sched *sched)

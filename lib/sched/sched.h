@@ -101,7 +101,8 @@ enum sched_algo {
 /* Ranks of one schedule at most; the verifier is tried to 64. */
 #define SCHED_RANKS_MAX 16384
 #define SCHED_CHANNELS_MAX 4
-/* Ranks whose vectors are folded in one step at most: oneshot, twoshot. */
+/* Ranks whose vectors one step folds at most: oneshot, twoshot, and direct
+ * where it reduces. */
 #define SCHED_DIRECT_RANKS_MAX 64
 #define SCHED_LANES_MAX 64
 #define SCHED_BOXES 3 /* mailboxes of a channel, for each peer */
@@ -180,8 +181,8 @@ struct sched {
 
 /*
  * Make @rank's schedule.  WREATH_EINVAL: the shape is out of range (the text
- * names the field); WREATH_EUNSUP: the algorithm has no such form;
- * WREATH_ENOMEM.
+ * names the field); WREATH_EUNSUP: the algorithm has no such form, or not for
+ * so many ranks; WREATH_ENOMEM.
  */
 int sched_make(const struct sched_shape *shape, int rank, struct sched **out);
 void sched_free(struct sched *sched);
@@ -202,6 +203,9 @@ bool sched_is_reducing(enum sched_collective collective);
 bool sched_is_paired(enum sched_collective collective);
 /* The node of @rank. */
 int sched_node_of(const struct sched_shape *shape, int rank);
+
+/* Is there such a generator? */
+bool sched_has_form(enum sched_collective collective, enum sched_algo algo);
 
 /* "ring", ...; NULL past the end. */
 const char *sched_algo_name(enum sched_algo algo);
@@ -227,6 +231,7 @@ struct sched_proof {
 	uint64_t chunks_sent_max; /* by the busiest rank in a pass */
 	/* Chunks a rank must send at least by the algorithm's own bound. */
 	uint64_t chunks_sent_bound;
+	uint64_t chunks_received_max; /* by the busiest rank in a pass */
 	uint32_t depth; /* messages on the longest chain of a pass */
 };
 

@@ -47,13 +47,26 @@ static void put_peers(struct text *text, const uint32_t *peers, uint32_t n)
 	}
 }
 
+/* By whether what is sent and taken is raw input, and final. */
+static const char *const recv_names[] = {
+	"recv", "recv input", "recv final", "recv input final",
+};
+static const char *const send_names[] = {
+	"send", "send input", "send final", "send input final",
+};
+
+static unsigned int kind_of(unsigned int flags, unsigned int input,
+			    unsigned int final)
+{
+	return ((flags & input) ? 1 : 0) + ((flags & final) ? 2 : 0);
+}
+
 /* What is folded, in the order in which it is. */
 static void put_operands(struct text *text, const struct sched *sched,
 			 const struct sched_step *step)
 {
-	const char *recv = step->flags & SCHED_RECV_FINAL   ? "recv final"
-			   : step->flags & SCHED_RECV_INPUT ? "recv input"
-							    : "recv";
+	const char *recv = recv_names[kind_of(step->flags, SCHED_RECV_INPUT,
+					      SCHED_RECV_FINAL)];
 	const uint32_t *peers = sched->peers + step->recv;
 	uint32_t before = step->local ? step->local_at : step->n_recv;
 
@@ -79,13 +92,14 @@ static void put_results(struct text *text, const struct sched *sched,
 		put(text, " -> store");
 	if (!step->n_send)
 		return;
-	put(text, "%s send%s", stores ? "," : " ->",
-	    step->flags & SCHED_SEND_FINAL   ? " final"
-	    : step->flags & SCHED_SEND_INPUT ? " input"
-					     : "");
+	put(text, "%s %s", stores ? "," : " ->",
+	    send_names[kind_of(step->flags, SCHED_SEND_INPUT,
+			       SCHED_SEND_FINAL)]);
 	put_peers(text, sched->peers + step->send, step->n_send);
 	if (step->send_lane != lane)
 		put(text, " in lane %" PRIu32, step->send_lane);
+	if (step->flags & SCHED_SEND_AWAIT)
+		put(text, ", await");
 }
 
 static void put_body(struct text *text, const struct sched *sched,
@@ -145,6 +159,12 @@ size_t sched_print(const struct sched *sched, char *out, size_t size)
 	    sched_collective_name(sched->shape.collective));
 	put(&text, "algorithm   %s\n", sched_algo_name(sched->shape.algo));
 	put(&text, "rank        %d of %d\n", sched->rank, sched->shape.n_ranks);
+	if (sched_is_rooted(sched->shape.collective))
+		put(&text, "root        %d\n", sched->shape.root);
+	if (sched->shape.n_nodes > 1)
+		put(&text, "node        %d of %d\n",
+		    sched_node_of(&sched->shape, sched->rank),
+		    sched->shape.n_nodes);
 	put(&text, "channels    %d\n", sched->shape.n_channels);
 	put(&text, "chunks      %" PRIu32 " a pass\n", sched->n_chunks);
 	for (lane = 0; lane < sched->n_lanes; lane++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the chunks hold, as expressions.
+ * What the outputs hold, as expressions, cell by cell.
  *
- * Value r < n_ranks is rank r's input; above them each value is the fold of
- * two others, and two folds of the same operands are the same value.  So two
- * chunks have the same bits for every input and every operation, however it
- * rounds, exactly when they have the same number here.
+ * Value r < n_ranks is the cell's chunk in rank r's input; above them each
+ * value is the fold of two others, and two folds of the same operands are the
+ * same value.  So two chunks have the same bits for every input and every
+ * operation, however it rounds, exactly when they have the same number here.
  */
 #include <inttypes.h>
 
@@ -22,8 +22,8 @@ struct values {
 	uint32_t n_folds;
 	uint32_t *table; /* of folds, by hash; VERIFY_NONE is empty */
 	uint32_t table_mask;
-	uint32_t *outputs; /* value, by rank * n_chunks + chunk */
-	uint32_t *stored;  /* the node that stored it, likewise */
+	uint32_t *outputs; /* by rank: value */
+	uint32_t *stored;  /* by rank: the node that stored it */
 	uint32_t *counts;  /* of a rank's input, while one value is counted */
 	uint32_t *stack;
 };
@@ -58,16 +58,6 @@ static uint32_t fold(struct values *values, uint32_t left, uint32_t right)
 	return values->verify->n_ranks + values->n_folds++;
 }
 
-/* VERIFY_NONE when the step reads an output that nothing was stored in. */
-static uint32_t local_value(const struct values *values,
-			    const struct verify_node *node)
-{
-	if (node->step->local == SCHED_INPUT)
-		return node->rank;
-	return values->outputs[node->rank * values->verify->n_chunks +
-			       node->step->chunk];
-}
-
 static int run_node(struct values *values, uint32_t at)
 {
 	const struct verify *verify = values->verify;
@@ -80,7 +70,9 @@ static int run_node(struct values *values, uint32_t at)
 		uint32_t operand;
 
 		if (step->local && i == step->local_at) {
-			operand = local_value(values, node);
+			operand = step->local == SCHED_INPUT
+					  ? node->rank
+					  : values->outputs[node->rank];
 			if (operand == VERIFY_NONE)
 				return verify_refuse_node(
 					verify, at,
@@ -100,14 +92,13 @@ static int run_node(struct values *values, uint32_t at)
 	}
 	node->value = value;
 	if (step->flags & SCHED_STORE) {
-		i = node->rank * verify->n_chunks + step->chunk;
-		values->outputs[i] = value;
-		values->stored[i] = at;
+		values->outputs[node->rank] = value;
+		values->stored[node->rank] = at;
 	}
 	return 0;
 }
 
-/* How often each rank's input is in @value, which has @n of them. */
+/* How often each rank's input is in @value. */
 static void count_inputs(struct values *values, uint32_t value)
 {
 	uint32_t n_ranks = values->verify->n_ranks;
@@ -132,7 +123,7 @@ static void count_inputs(struct values *values, uint32_t value)
 }
 
 /* The sum of everything: each rank's input once. */
-static int check_inputs(struct values *values, uint32_t at, uint32_t value)
+static int check_sum(struct values *values, uint32_t at, uint32_t value)
 {
 	const struct verify *verify = values->verify;
 	uint32_t chunk = verify->nodes[at].step->chunk;
@@ -159,52 +150,153 @@ static int check_inputs(struct values *values, uint32_t at, uint32_t value)
 	return 0;
 }
 
-static int check_chunk(struct values *values, uint32_t chunk)
+/* Whose input is moved into an output block. */
+static uint32_t source_of(const struct sched_shape *shape, uint32_t block)
+{
+	switch (shape->collective) {
+	case SCHED_BROADCAST:
+	case SCHED_SCATTER:
+		return (uint32_t)shape->root;
+	default:
+		return block;
+	}
+}
+
+static int check_moved(const struct values *values, uint32_t at,
+		       uint32_t value)
 {
 	const struct verify *verify = values->verify;
+	const struct sched_step *step = verify->nodes[at].step;
+	uint32_t source = source_of(verify->shape, verify_block(verify, step));
+
+	if (value == source)
+		return 0;
+	if (value < verify->n_ranks)
+		return verify_refuse_node(verify, at,
+					  "stores chunk %" PRIu32 " of rank %"
+					  PRIu32 ", not of rank %" PRIu32,
+					  step->chunk, value, source);
+	return verify_refuse_node(verify, at,
+				  "stores chunk %" PRIu32 " folded, and %s "
+				  "folds nothing", step->chunk,
+				  sched_collective_name(
+					  verify->shape->collective));
+}
+
+/* The chunk of the cell in the output of @rank; VERIFY_NONE: not there. */
+static uint32_t output_chunk(const struct verify *verify, uint32_t cell,
+			     uint32_t rank)
+{
+	uint32_t chunk = cell;
+
+	if (verify->is_crossing) {
+		uint32_t source = cell / verify->n_chunks;
+		uint32_t target =
+			cell % verify->n_chunks / verify->n_pieces;
+
+		return rank == target ? source * verify->n_pieces +
+						cell % verify->n_pieces
+				      : VERIFY_NONE;
+	}
+	return sched_has_output(verify->shape, (int)rank,
+				(int)(chunk / verify->n_pieces))
+		       ? chunk : VERIFY_NONE;
+}
+
+static int check_cell(struct values *values, uint32_t cell)
+{
+	const struct verify *verify = values->verify;
+	bool is_reducing = sched_is_reducing(verify->shape->collective);
 	uint32_t first = VERIFY_NONE;
+	uint32_t first_rank = 0;
 	uint32_t i;
 	int err;
 
 	for (i = 0; i < verify->n_ranks; i++) {
-		uint32_t place = i * verify->n_chunks + chunk;
-		uint32_t value = values->outputs[place];
+		uint32_t chunk = output_chunk(verify, cell, i);
+		uint32_t value = values->outputs[i];
 
+		if (chunk == VERIFY_NONE)
+			continue;
 		if (value == VERIFY_NONE)
 			return base_error(WREATH_EINVAL,
 					  "rank %" PRIu32 ": no step stores "
 					  "chunk %" PRIu32, i, chunk);
 		if (value == first)
 			continue;
-		err = check_inputs(values, values->stored[place], value);
+		err = is_reducing
+			      ? check_sum(values, values->stored[i], value)
+			      : check_moved(values, values->stored[i], value);
 		if (err)
 			return err;
-		if (i)
+		if (first != VERIFY_NONE)
 			return verify_refuse_node(
-				verify, values->stored[place],
+				verify, values->stored[i],
 				"stores chunk %" PRIu32 " folded in another "
-				"order than on rank 0", chunk);
+				"order than on rank %" PRIu32, chunk,
+				first_rank);
 		first = value;
+		first_rank = i;
 	}
 	return 0;
 }
 
-/* Every operand but a step's first is one fold at most. */
+/* Operands of a cell's folds: what its steps receive, and have themselves. */
+static uint64_t count_operands(const struct verify *verify, uint32_t cell)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = verify->cells[cell]; i < verify->cells[cell + 1]; i++)
+		n += verify->nodes[verify->members[i]].step->n_recv + 1;
+	return n;
+}
+
+static uint64_t table_size(uint64_t n_folds)
+{
+	uint64_t n = 2;
+
+	while (n < 2 * n_folds)
+		n *= 2;
+	return n;
+}
+
+static int run_cell(struct values *values, uint32_t cell)
+{
+	struct verify *verify = values->verify;
+	uint64_t n_table = table_size(count_operands(verify, cell));
+	uint64_t i;
+	uint32_t at;
+	int err = 0;
+
+	values->n_folds = 0;
+	values->table_mask = (uint32_t)(n_table - 1);
+	for (i = 0; i < n_table; i++)
+		values->table[i] = VERIFY_NONE;
+	for (i = 0; i < verify->n_ranks; i++)
+		values->outputs[i] = VERIFY_NONE;
+	for (at = verify->cells[cell]; !err && at < verify->cells[cell + 1];
+	     at++)
+		err = run_node(values, verify->members[at]);
+	return err ? err : check_cell(values, cell);
+}
+
+/* Room for the largest cell.  Every operand is one fold at most. */
 static int values_init(struct values *values, struct verify *verify)
 {
-	uint64_t n_folds = (uint64_t)verify->n_messages + verify->n_nodes;
-	size_t n_outputs = (size_t)verify->n_ranks * verify->n_chunks;
-	uint64_t n_table = 2;
-	uint64_t i;
+	uint64_t n_folds = 0;
+	uint32_t i;
 
-	while (n_table < 2 * n_folds)
-		n_table *= 2;
+	for (i = 0; i < verify->n_cells; i++) {
+		uint64_t n = count_operands(verify, i);
+
+		n_folds = n > n_folds ? n : n_folds;
+	}
 	values->verify = verify;
-	values->table_mask = (uint32_t)(n_table - 1);
 	values->folds = base_alloc(n_folds, sizeof(*values->folds));
-	values->table = base_alloc(n_table, sizeof(*values->table));
-	values->outputs = base_alloc(n_outputs, sizeof(*values->outputs));
-	values->stored = base_alloc(n_outputs, sizeof(*values->stored));
+	values->table = base_alloc(table_size(n_folds), sizeof(*values->table));
+	values->outputs = base_alloc(verify->n_ranks, sizeof(*values->outputs));
+	values->stored = base_alloc(verify->n_ranks, sizeof(*values->stored));
 	values->counts = base_alloc(verify->n_ranks, sizeof(*values->counts));
 	/* A value with n inputs has n of its parts on the stack at most. */
 	values->stack =
@@ -212,10 +304,6 @@ static int values_init(struct values *values, struct verify *verify)
 	if (!values->folds || !values->table || !values->outputs ||
 	    !values->stored || !values->counts || !values->stack)
 		return WREATH_ENOMEM;
-	for (i = 0; i < n_table; i++)
-		values->table[i] = VERIFY_NONE;
-	for (i = 0; i < n_outputs; i++)
-		values->outputs[i] = VERIFY_NONE;
 	return 0;
 }
 
@@ -235,10 +323,8 @@ int verify_values(struct verify *verify)
 	uint32_t i;
 	int err = values_init(&values, verify);
 
-	for (i = 0; !err && i < verify->n_nodes; i++)
-		err = run_node(&values, verify->order[i]);
-	for (i = 0; !err && i < verify->n_chunks; i++)
-		err = check_chunk(&values, i);
+	for (i = 0; !err && i < verify->n_cells; i++)
+		err = run_cell(&values, i);
 	values_release(&values);
 	return err;
 }

@@ -85,8 +85,15 @@ static int check_arguments(struct sched *const *scheds, int n_ranks,
 	return sched_check_shape(&scheds[0]->shape, 0);
 }
 
+static bool is_crossing(enum sched_collective collective)
+{
+	return collective == SCHED_ALL_TO_ALL || collective == SCHED_EXCHANGE;
+}
+
 static int allocate(struct verify *verify)
 {
+	uint64_t n_cells = (uint64_t)verify->n_chunks *
+			   (verify->is_crossing ? verify->n_ranks : 1);
 	uint64_t n_nodes = 0;
 	uint32_t n_lanes = verify->n_ranks * verify->n_lanes;
 	uint32_t i;
@@ -96,16 +103,49 @@ static int allocate(struct verify *verify)
 	if (n_nodes > VERIFY_MAX)
 		return base_error(WREATH_EINVAL,
 				  "more than %u steps in all", VERIFY_MAX);
+	/* Each is stored by someone, which bounds the memory needed here. */
+	if (n_cells > n_nodes)
+		return base_error(WREATH_EINVAL,
+				  "%" PRIu64 " chunks to store and %" PRIu64
+				  " steps: some chunk is not stored",
+				  n_cells, n_nodes);
 	verify->n_nodes = (uint32_t)n_nodes;
-	verify->n_queues = verify->n_ranks * n_lanes;
+	verify->n_cells = (uint32_t)n_cells;
 	verify->nodes = base_alloc(n_nodes, sizeof(*verify->nodes));
 	verify->order = base_alloc(n_nodes, sizeof(*verify->order));
 	verify->lanes = base_alloc(n_lanes, sizeof(*verify->lanes));
-	verify->queues = base_alloc(verify->n_queues, sizeof(*verify->queues));
+	verify->cells = base_alloc(n_cells + 1, sizeof(*verify->cells));
+	verify->members = base_alloc(n_nodes, sizeof(*verify->members));
 	if (!verify->nodes || !verify->order || !verify->lanes ||
-	    !verify->queues)
+	    !verify->cells || !verify->members)
 		return WREATH_ENOMEM;
 	return 0;
+}
+
+/* Sort the nodes by cell, those of a cell in the order of the run. */
+static void sort_cells(struct verify *verify)
+{
+	uint32_t *cells = verify->cells;
+	uint32_t first = 0;
+	uint32_t i;
+
+	for (i = 0; i < verify->n_nodes; i++)
+		cells[verify->nodes[i].cell]++;
+	for (i = 0; i <= verify->n_cells; i++) {
+		uint32_t n = cells[i];
+
+		cells[i] = first;
+		first += n;
+	}
+	/* Each moves up to its end, which is the beginning of the next. */
+	for (i = 0; i < verify->n_nodes; i++) {
+		uint32_t at = verify->order[i];
+
+		verify->members[cells[verify->nodes[at].cell]++] = at;
+	}
+	for (i = verify->n_cells; i > 0; i--)
+		cells[i] = cells[i - 1];
+	cells[0] = 0;
 }
 
 static void release(struct verify *verify)
@@ -117,32 +157,40 @@ static void release(struct verify *verify)
 	base_free(verify->messages);
 	base_free(verify->taken);
 	base_free(verify->sent);
+	base_free(verify->cells);
+	base_free(verify->members);
 }
 
 /* Sent to two peers, a chunk crosses the wire twice and counts twice. */
 static int check_sent(const struct verify *verify, struct sched_proof *proof)
 {
-	const struct sched_shape *shape = &verify->scheds[0]->shape;
+	const struct sched_shape *shape = verify->shape;
 	const struct generator *generator =
 		sched_generator(shape->collective, shape->algo);
 	uint32_t i, j;
 
 	proof->chunks_sent_bound =
-		generator->sent_bound(shape, verify->scheds[0]->n_pieces);
+		generator->sent_bound(shape, verify->n_pieces);
 	for (i = 0; i < verify->n_ranks; i++) {
 		const struct sched *sched = verify->scheds[i];
-		uint64_t n = 0;
+		uint64_t n_sent = 0;
+		uint64_t n_received = 0;
 
-		for (j = 0; j < sched->n_steps; j++)
-			n += sched->steps[j].n_send;
-		if (n > proof->chunks_sent_bound)
+		for (j = 0; j < sched->n_steps; j++) {
+			n_sent += sched->steps[j].n_send;
+			n_received += sched->steps[j].n_recv;
+		}
+		if (n_sent > proof->chunks_sent_bound)
 			return base_error(WREATH_EINVAL,
 					  "rank %" PRIu32 ": sends %" PRIu64
 					  " chunks a pass, %s needs %" PRIu64,
-					  i, n, sched_algo_name(shape->algo),
+					  i, n_sent,
+					  sched_algo_name(shape->algo),
 					  proof->chunks_sent_bound);
-		if (n > proof->chunks_sent_max)
-			proof->chunks_sent_max = n;
+		if (n_sent > proof->chunks_sent_max)
+			proof->chunks_sent_max = n_sent;
+		if (n_received > proof->chunks_received_max)
+			proof->chunks_received_max = n_received;
 	}
 	return 0;
 }
@@ -188,8 +236,10 @@ static int prove(struct verify *verify, struct sched_proof *proof)
 		err = verify_match(verify);
 	if (!err)
 		err = verify_run(verify);
-	if (!err)
-		err = verify_values(verify);
+	if (err)
+		return err;
+	sort_cells(verify);
+	err = verify_values(verify);
 	if (!err)
 		err = verify_memory(verify);
 	if (!err)
@@ -211,10 +261,18 @@ int sched_verify(struct sched *const *scheds, int n_ranks, int n_slots,
 
 	if (err)
 		return err;
+	verify.shape = &scheds[0]->shape;
+	verify.is_crossing = is_crossing(verify.shape->collective);
+	if (in_place && verify.is_crossing)
+		return base_error(WREATH_EINVAL,
+				  "verify: %s has no form in place",
+				  sched_collective_name(
+					  verify.shape->collective));
 	verify.scheds = scheds;
 	verify.n_ranks = (uint32_t)n_ranks;
 	verify.n_slots = (uint32_t)n_slots;
 	verify.n_lanes = scheds[0]->n_lanes;
+	verify.n_pieces = scheds[0]->n_pieces;
 	verify.n_chunks = scheds[0]->n_chunks;
 	verify.in_place = in_place;
 	err = prove(&verify, &found);

@@ -7,6 +7,12 @@
  * step and the one that it runs after.  Credits are no edges, they only bound
  * the run (run.c), so whatever is proved over edges holds for any number of
  * slots.
+ *
+ * A cell is what one input chunk, or one chunk of the sum, goes through: all
+ * steps of all ranks that work on it.  Nothing but the order of lanes leads
+ * from one cell into another, and any cell may be empty in a pass while others
+ * are not, so that its steps do nothing then.  Hence values and memory are
+ * proved for each cell by itself, and over edges within it.
  */
 #ifndef SCHED_VERIFY_H
 #define SCHED_VERIFY_H
@@ -16,6 +22,7 @@
 struct verify_node {
 	const struct sched_step *step;
 	uint32_t rank, lane, at; /* the @at-th step of the lane */
+	uint32_t cell;
 	uint32_t taken, sent;	 /* its first places in the lists below */
 	uint32_t value;		 /* what it stores and sends: value.c */
 	uint32_t depth;		 /* messages on the longest chain to it */
@@ -27,8 +34,9 @@ struct verify_message {
 	uint32_t queue, at;
 };
 
-/* What one rank sends into one lane of another. */
+/* What one rank sends into one lane of another, alone in its box. */
 struct verify_queue {
+	uint32_t source, target, lane;
 	uint32_t message; /* the first; they stand in order */
 	uint32_t n_sent, n_taken;
 	uint32_t from, to; /* the last node that sends, that takes */
@@ -53,10 +61,12 @@ struct verify_lane {
 
 struct verify {
 	struct sched *const *scheds;
-	uint32_t n_ranks, n_slots, n_lanes, n_chunks;
+	const struct sched_shape *shape;
+	uint32_t n_ranks, n_slots, n_lanes, n_pieces, n_chunks;
 	bool in_place;
+	bool is_crossing; /* rank i's block j goes into j's block i */
 
-	uint32_t n_nodes, n_messages, n_queues;
+	uint32_t n_nodes, n_messages, n_taken, n_queues;
 	struct verify_node *nodes; /* rank by rank, lane by lane */
 	struct verify_lane *lanes; /* rank * n_lanes + lane */
 	struct verify_queue *queues;
@@ -64,6 +74,10 @@ struct verify {
 	uint32_t *taken; /* messages, in the order of the recv lists */
 	uint32_t *sent;	 /* messages, in the order of the send lists */
 	uint32_t *order; /* nodes, in an order that no edge contradicts */
+
+	uint32_t n_cells;
+	uint32_t *cells;   /* [n_cells + 1] their first places in @members */
+	uint32_t *members; /* nodes, by cell, in the order of @order */
 };
 
 /*
@@ -77,7 +91,7 @@ int verify_lists(const struct verify *verify);
 /* match.c: build the graph; every message is taken, as what it was sent. */
 int verify_match(struct verify *verify);
 
-/* run.c: the run comes to its end; fills @order, value order aside. */
+/* run.c: the run comes to its end; fills @order. */
 int verify_run(struct verify *verify);
 
 /* value.c: what the outputs hold. */
@@ -92,6 +106,12 @@ int verify_refuse(uint32_t rank, uint32_t lane, uint32_t at, const char *fmt,
 int verify_refuse_node(const struct verify *verify, uint32_t node,
 		       const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), cold));
+
+static inline uint32_t verify_block(const struct verify *verify,
+				    const struct sched_step *step)
+{
+	return step->chunk / verify->n_pieces;
+}
 
 /* The node that @node has to run after by its dependency, or VERIFY_NONE. */
 uint32_t verify_after(const struct verify *verify,

@@ -28,6 +28,14 @@ for algo in ring oneshot twoshot; do
 			--verify --in-place
 	done
 done
+for form in {reduce_scatter,all_gather,broadcast,reduce}:{ring,direct} \
+	{gather,scatter,all_to_all,exchange}:direct; do
+	for n in 1 2 5 8; do
+		expect 0 "$wreath" schedule "${form%:*}" --algo "${form#*:}" \
+			-n $n --channels 2 --verify
+		shows out '^proved, in every order'
+	done
+done
 expect 0 "$wreath" schedule all_reduce --algo ring -n 4 --verify
 shows out '^all_reduce ring, 4 ranks, 1 channel$'
 shows out '^  sent by the busiest rank +6 chunks, bound 6$'
@@ -39,5 +47,5 @@ expect 6 "$wreath" schedule all_reduce -n 4 --rank 4
 shows err 'rank 4 is not one of 4 ranks'
 expect 6 "$wreath" schedule all_reduce --channels 5
 expect 6 "$wreath" schedule
-expect 6 "$wreath" schedule broadcast
+expect 6 "$wreath" schedule brodcast
 exit "$failed"

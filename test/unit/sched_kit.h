@@ -57,17 +57,37 @@ static inline struct sched *kit_copy(const struct sched *from)
 	return to;
 }
 
+/* False where the algorithm has no such form. */
+static inline bool kit_make_shape(struct kit *kit,
+				  const struct sched_shape *shape)
+{
+	int err = sched_make(shape, 0, &kit->scheds[0]);
+	int i;
+
+	kit->n_ranks = 0;
+	if (err == WREATH_EUNSUP)
+		return false;
+	if (err)
+		fail_msg("%s", base_error_text());
+	kit->n_ranks = shape->n_ranks;
+	for (i = 1; i < shape->n_ranks; i++)
+		assert_int_equal(sched_make(shape, i, &kit->scheds[i]), 0);
+	return true;
+}
+
 static inline void kit_make(struct kit *kit, enum sched_algo algo, int n_ranks,
 			    int n_channels)
 {
-	struct sched_shape shape = {SCHED_ALL_REDUCE, algo, n_ranks, n_channels,
-				    0};
-	int i;
+	struct sched_shape shape = {.collective = SCHED_ALL_REDUCE,
+				    .algo = algo, .n_ranks = n_ranks,
+				    .n_channels = n_channels};
 
-	kit->n_ranks = n_ranks;
-	for (i = 0; i < n_ranks; i++)
-		assert_int_equal(sched_make(&shape, i, &kit->scheds[i]), 0);
+	assert_true(kit_make_shape(kit, &shape));
 }
+
+/* Those that reduce without looking at nodes, and have been here longest. */
+static const enum sched_algo kit_algos[] = {SCHED_RING, SCHED_ONESHOT,
+					    SCHED_TWOSHOT};
 
 static inline void kit_copy_all(struct kit *to, const struct kit *from)
 {
@@ -88,24 +108,41 @@ static inline void kit_release(struct kit *kit)
 }
 
 /* Schedules without steps, to be written by hand: kit_add(). */
-static inline void kit_blank(struct kit *kit, int n_ranks, uint32_t n_lanes,
-			     uint32_t n_chunks)
+static inline void kit_blank_shape(struct kit *kit,
+				   const struct sched_shape *shape,
+				   uint32_t n_lanes, uint32_t n_pieces)
 {
 	struct sched_lane lanes[SCHED_LANES_MAX] = {{0}};
 	struct sched_step no_step;
 	uint32_t no_peer;
 	struct sched blank = {
-		.shape = {SCHED_ALL_REDUCE, SCHED_ONESHOT, n_ranks, 1, 0},
-		.n_chunks = n_chunks, .n_blocks = 1, .n_pieces = n_chunks,
+		.shape = *shape,
+		.n_pieces = n_pieces,
 		.n_lanes = n_lanes,
 		.lanes = lanes,
 		.steps = &no_step,
 		.peers = &no_peer,
 	};
+	uint32_t i;
 
-	kit->n_ranks = n_ranks;
-	for (blank.rank = 0; blank.rank < n_ranks; blank.rank++)
+	for (i = 0; i < n_lanes; i++)
+		lanes[i].box = i % SCHED_BOXES;
+	blank.n_blocks =
+		(uint32_t)sched_n_blocks(shape->collective, shape->n_ranks);
+	blank.n_chunks = blank.n_blocks * n_pieces;
+	kit->n_ranks = shape->n_ranks;
+	for (blank.rank = 0; blank.rank < shape->n_ranks; blank.rank++)
 		kit->scheds[blank.rank] = kit_copy(&blank);
+}
+
+static inline void kit_blank(struct kit *kit, int n_ranks, uint32_t n_lanes,
+			     uint32_t n_chunks)
+{
+	struct sched_shape shape = {.collective = SCHED_ALL_REDUCE,
+				    .algo = SCHED_ONESHOT, .n_ranks = n_ranks,
+				    .n_channels = 1};
+
+	kit_blank_shape(kit, &shape, n_lanes, n_chunks);
 }
 
 /*

@@ -103,16 +103,18 @@ static void breaks_lose_and_double_nothing(void **unused)
 static void grants_are_given_again(void **unused)
 {
 	uint64_t end = base_now_ns() + SECONDS * 1000000000ull;
+	struct net_granting what = {.output_bytes = 10000,
+				    .kinds = NET_PLACE_OUTPUT};
 	uint32_t n;
 	void *out;
 
 	(void)unused;
 	assert_int_equal(mem_alloc(10000, &out), 0);
+	what.output = out;
 	for (n = 1; n < 40; n++) {
 		if (n % 3 == 0)
 			break_qp(n % 2);
-		assert_int_equal(net_place_grant(conns[1], out, NULL, 10000, n),
-				 0);
+		assert_int_equal(net_place_grant(conns[1], &what, n), 0);
 		if (n % 5 == 0)
 			break_qp(1);
 		while (!net_place_take(conns[0], n)) {

@@ -2,12 +2,17 @@
 /*
  * Goal: the direct exchanges talk to everyone once, without a crowd at one
  * peer, fold in order of rank, and reduce.
- * Method: as for the ring; the schedules are looked at, and run by the judge.
+ * Method: as for the ring; the schedules are looked at, run and counted, and
+ * run by the judge.
  */
 #include <stdarg.h>
 #include <stddef.h>
 
 #include "sched_judge.h"
+#include "sched_prove.h"
+#include "sched_walk.h"
+
+#include "sched/draft.h"
 
 #define N_RANKS 12
 
@@ -188,6 +193,121 @@ static void direct_reduces_every_chunk_once_in_any_order(void **state)
 	}
 }
 
+static uint32_t nth_of_ranks(const struct forms *forms, uint32_t chunk,
+			     uint32_t i)
+{
+	(void)forms;
+	(void)chunk;
+	return i;
+}
+
+/* Depth one; each share goes to who folds it, and that in one step. */
+static void check_reducing(enum sched_collective collective, int n, int root)
+{
+	static struct forms forms;
+	bool rooted = sched_is_rooted(collective);
+	uint64_t n_sent, busiest;
+	int rank;
+
+	forms.shape = (struct sched_shape){
+		.collective = collective, .algo = SCHED_DIRECT, .n_ranks = n,
+		.n_channels = 1 + (n + root) % SCHED_CHANNELS_MAX,
+		.root = root};
+	forms_make(&forms);
+	forms.nth = nth_of_ranks;
+	forms.n_slots = 1;
+	forms.n_passes = 1;
+	forms_run(&forms);
+	n_sent = (uint64_t)(n - 1) * forms.n_chunks;
+	busiest = rooted ? (n > 1) * forms.n_pieces : n_sent / (uint64_t)n;
+	assert_int_equal(forms.n_messages, n_sent);
+	assert_int_equal(forms_busiest(&forms), busiest);
+	assert_int_equal(sched_generator(collective, SCHED_DIRECT)
+				 ->sent_bound(&forms.shape, forms.n_pieces),
+			 busiest);
+	assert_int_equal(forms.depth, n > 1);
+	for (rank = 0; n > 1 && rank < n; rank++) {
+		const struct sched *sched = forms.scheds[rank];
+		uint32_t i;
+
+		for (i = 0; i < sched->n_steps; i++) {
+			const struct sched_step *step = &sched->steps[i];
+
+			assert_int_equal(step->flags,
+					 step->n_recv
+						 ? SCHED_RECV_INPUT |
+							   SCHED_STORE
+						 : SCHED_SEND_INPUT |
+							   SCHED_SEND_AWAIT);
+			assert_true(!step->n_recv ||
+				    step->n_recv == (uint32_t)n - 1);
+		}
+	}
+	forms_release(&forms);
+}
+
+static void direct_shares_are_read_in_place_by_who_folds_them(void **state)
+{
+	int n, root;
+
+	(void)state;
+	for (n = 1; n <= FORMS_RANKS; n++) {
+		check_reducing(SCHED_REDUCE_SCATTER, n, 0);
+		for (root = 0; root < n; root++)
+			check_reducing(SCHED_REDUCE, n, root);
+	}
+}
+
+static void more_ranks_than_one_fold_takes_are_refused(void **state)
+{
+	static const struct {
+		enum sched_collective collective;
+		enum sched_algo algo;
+		const char *text;
+	} rows[] = {
+		{SCHED_ALL_REDUCE, SCHED_ONESHOT, "oneshot all_reduce"},
+		{SCHED_ALL_REDUCE, SCHED_TWOSHOT, "twoshot all_reduce"},
+		{SCHED_BARRIER, SCHED_ONESHOT, "oneshot barrier"},
+		{SCHED_REDUCE, SCHED_DIRECT, "direct reduce"},
+		{SCHED_REDUCE_SCATTER, SCHED_DIRECT, "direct reduce_scatter"},
+	};
+	struct sched *sched;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < base_countof(rows); i++) {
+		struct sched_shape shape = {
+			.collective = rows[i].collective, .algo = rows[i].algo,
+			.n_ranks = SCHED_DIRECT_RANKS_MAX, .n_channels = 1};
+
+		assert_int_equal(sched_make(&shape, 0, &sched), 0);
+		sched_free(sched);
+		shape.n_ranks++;
+		assert_int_equal(sched_make(&shape, 0, &sched), WREATH_EUNSUP);
+		assert_non_null(strstr(base_error_text(), rows[i].text));
+		assert_non_null(strstr(base_error_text(),
+				       "at most 64 ranks; there are 65"));
+	}
+}
+
+static void every_direct_form_is_proved_and_its_bound_is_met(void **state)
+{
+	static const struct prove_form rows[] = {
+		{SCHED_ALL_REDUCE, SCHED_ONESHOT, 1, 1, 0},
+		{SCHED_ALL_REDUCE, SCHED_TWOSHOT, 1, 2, 0},
+		{SCHED_BARRIER, SCHED_ONESHOT, 1, 1, 0},
+		{SCHED_BARRIER, SCHED_TWOSHOT, 1, 2, 0},
+		{SCHED_REDUCE_SCATTER, SCHED_DIRECT, 1, 1, 0},
+		{SCHED_REDUCE, SCHED_DIRECT, 1, 1, 0},
+	};
+	uint64_t seed = kit_seed();
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < base_countof(rows); i++)
+		prove(&rows[i], &seed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +319,11 @@ int main(void)
 			twoshot_moves_nothing_but_raw_input_and_results),
 		cmocka_unit_test(direct_chunks_of_a_channel_are_neighbours),
 		cmocka_unit_test(direct_reduces_every_chunk_once_in_any_order),
+		cmocka_unit_test(
+			direct_shares_are_read_in_place_by_who_folds_them),
+		cmocka_unit_test(more_ranks_than_one_fold_takes_are_refused),
+		cmocka_unit_test(
+			every_direct_form_is_proved_and_its_bound_is_met),
 	};
 
 	alarm(60);

@@ -97,8 +97,8 @@ static void flags_that_contradict_a_step_are_refused(void **state)
 	(void)state;
 	build(&kit);
 	step = kit_step(&kit, 1, 1, 0);
-	step->flags |= 32;
-	kit_refused(&kit, 2, true, "flags 0x21");
+	step->flags |= 64;
+	kit_refused(&kit, 2, true, "flags 0x41");
 	step->flags = SCHED_STORE | SCHED_RECV_FINAL;
 	kit_refused(&kit, 2, true, "a final chunk is stored as it comes");
 	step->local = SCHED_NONE;
@@ -134,8 +134,9 @@ static void raw_input_that_is_none_is_refused(void **state)
 	(void)state;
 	kit_make(&kit, SCHED_TWOSHOT, 3, 1);
 	step = kit_step(&kit, 1, 0, 0);
-	step->flags |= SCHED_SEND_FINAL;
-	kit_refused(&kit, 2, true, "both as raw input and as final");
+	step->flags = SCHED_SEND_AWAIT;
+	kit_refused(&kit, 2, true, "it is to await the readers of raw input "
+				   "and sends none");
 	step->flags = SCHED_SEND_INPUT;
 	step->local = SCHED_OUTPUT;
 	kit_refused(&kit, 2, true, "it is to send raw input and sends "
@@ -187,17 +188,88 @@ static void heads_that_differ_or_make_no_sense_are_refused(void **state)
 	kit_refused(&kit, 2, true, "rank 1: n_lanes 1");
 	for (i = 0; i < 3; i++)
 		kit.scheds[i]->n_lanes = SCHED_LANES_MAX + 1;
-	kit_refused(&kit, 2, true, "rank 0: n_lanes 13");
+	kit_refused(&kit, 2, true, "rank 0: n_lanes 65");
 	for (i = 0; i < 3; i++)
 		kit.scheds[i]->n_lanes = 2;
 	kit.scheds[2]->n_chunks = 2;
 	kit_refused(&kit, 2, true, "rank 2: n_chunks 2");
-	for (i = 0; i < 3; i++)
-		kit.scheds[i]->n_chunks = UINT32_MAX;
-	kit_refused(&kit, 2, true, "rank 0: n_chunks 4294967295");
-	for (i = 0; i < 3; i++)
+	kit.scheds[2]->n_chunks = 1;
+	kit.scheds[2]->n_pieces = 2;
+	kit_refused(&kit, 2, true, "rank 2: n_pieces 2");
+	kit.scheds[2]->n_pieces = 1;
+	kit.scheds[2]->n_blocks = 3;
+	kit_refused(&kit, 2, true,
+		    "rank 2: n_blocks 3 is not 1, as all_reduce has");
+	kit.scheds[2]->n_blocks = 1;
+	for (i = 0; i < 3; i++) {
+		kit.scheds[i]->n_pieces = 0;
 		kit.scheds[i]->n_chunks = 0;
-	kit_refused(&kit, 2, true, "rank 0: n_chunks 0");
+	}
+	kit_refused(&kit, 2, true, "rank 0: n_pieces 0");
+	/* As many as no memory holds, and no step stores. */
+	for (i = 0; i < 3; i++) {
+		kit.scheds[i]->n_pieces = UINT32_MAX;
+		kit.scheds[i]->n_chunks = UINT32_MAX;
+	}
+	kit_refused(&kit, 2, true, "4294967295 chunks to store and 6 steps");
+	kit_release(&kit);
+}
+
+static void pieces_that_channels_cannot_share_are_refused(void **state)
+{
+	struct kit kit;
+	int i;
+
+	(void)state;
+	kit_make(&kit, SCHED_ONESHOT, 3, 2);
+	kit_step(&kit, 1, 0, 0)->chunk = 1;
+	kit_refused(&kit, 2, true, "rank 1 lane 0 step 0: chunk 1 is channel "
+				   "1's, the lane is channel 0's");
+	for (i = 0; i < 3; i++) {
+		kit.scheds[i]->n_pieces = 3;
+		kit.scheds[i]->n_chunks = 3;
+	}
+	kit_refused(&kit, 2, true, "rank 0: n_pieces 3 is not that of rank 0, "
+				   "3, or no multiple of the 2 channels");
+	kit_release(&kit);
+}
+
+static void nodes_that_differ_are_refused(void **state)
+{
+	static const uint32_t nodes[][3] = {{0, 1, 1}, {0, 1, 1}, {0, 0, 1}};
+	struct kit kit;
+
+	(void)state;
+	build(&kit);
+	kit.scheds[0]->shape.n_nodes = 2;
+	kit_refused(&kit, 2, true, "rank 1: its shape is not that of rank 0");
+	kit.scheds[1]->shape.n_nodes = 2;
+	kit.scheds[2]->shape.n_nodes = 2;
+	kit_proved(&kit, 2, true);
+	kit.scheds[0]->shape.nodes = nodes[0];
+	kit_refused(&kit, 2, true, "rank 1: its shape is not that of rank 0");
+	/* Equal lists, wherever they lie. */
+	kit.scheds[1]->shape.nodes = nodes[1];
+	kit.scheds[2]->shape.nodes = nodes[1];
+	kit_proved(&kit, 2, true);
+	kit.scheds[2]->shape.nodes = nodes[2];
+	kit_refused(&kit, 2, true, "rank 2: its shape is not that of rank 0");
+	kit_release(&kit);
+}
+
+static void boxes_that_are_none_are_refused(void **state)
+{
+	struct kit kit;
+	int i;
+
+	(void)state;
+	build(&kit);
+	kit.scheds[1]->lanes[1].box = 2;
+	kit_refused(&kit, 2, true, "rank 1 lane 1: box 2 is not in [0, 3), or "
+				   "not that of rank 0, 1");
+	for (i = 0; i < 3; i++)
+		kit.scheds[i]->lanes[1].box = SCHED_BOXES;
+	kit_refused(&kit, 2, true, "rank 0 lane 1: box 3 is not in [0, 3)");
 	kit_release(&kit);
 }
 
@@ -242,6 +314,9 @@ int main(void)
 			lanes_that_do_not_share_out_the_steps_are_refused),
 		cmocka_unit_test(
 			heads_that_differ_or_make_no_sense_are_refused),
+		cmocka_unit_test(pieces_that_channels_cannot_share_are_refused),
+		cmocka_unit_test(nodes_that_differ_are_refused),
+		cmocka_unit_test(boxes_that_are_none_are_refused),
 		cmocka_unit_test(no_value_of_any_field_leads_out_of_an_array),
 	};
 

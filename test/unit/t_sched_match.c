@@ -22,8 +22,8 @@ static int refuse_each(change_fn change, int n_ranks)
 	uint32_t lane, at;
 	int n = 0;
 
-	for (algo = 0; algo < SCHED_N_ALGOS; algo++) {
-		kit_make(&made, (enum sched_algo)algo, n_ranks, 2);
+	for (algo = 0; algo < (int)base_countof(kit_algos); algo++) {
+		kit_make(&made, kit_algos[algo], n_ranks, 2);
 		for (rank = 0; rank < n_ranks; rank++) {
 			const struct sched *sched = made.scheds[rank];
 

@@ -230,7 +230,8 @@ static void damage_is_refused_or_changes_nothing(void **state)
 	(void)state;
 	for (i = 0; i < N_MUTANTS; i++) {
 		struct mutant mutant = {.random = &random};
-		enum sched_algo algo = kit_below(&random, SCHED_N_ALGOS);
+		enum sched_algo algo =
+			kit_algos[kit_below(&random, base_countof(kit_algos))];
 		int n_ranks = 2 + (int)kit_below(&random, 4);
 		int n_slots = 1 + (int)kit_below(&random, 3);
 		bool in_place = kit_below(&random, 2);

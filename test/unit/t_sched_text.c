@@ -12,8 +12,8 @@
 static struct sched *make(enum sched_algo algo, int n_ranks, int n_channels,
 			  int rank)
 {
-	struct sched_shape shape = {SCHED_ALL_REDUCE, algo, n_ranks, n_channels,
-				    0};
+	struct sched_shape shape = {.algo = algo, .n_ranks = n_ranks,
+				    .n_channels = n_channels};
 	struct sched *sched;
 
 	assert_int_equal(sched_make(&shape, rank, &sched), 0);
@@ -88,6 +88,32 @@ static void raw_input_and_finals_are_shown_at_both_ends(void **state)
 	       "lane 2 step 1: recv final 2 -> store             chunk 2\n");
 }
 
+static void raw_finals_root_and_node_are_shown(void **state)
+{
+	static const struct sched_shape shape = {
+		.collective = SCHED_SCATTER, .algo = SCHED_DIRECT,
+		.n_ranks = 3, .n_channels = 1, .root = 1, .n_nodes = 2};
+	static const char *const texts[] = {
+		"rank        1 of 3\n"
+		"root        1\n"
+		"node        0 of 2\n",
+		"input -> send input final 2 in lane 1, await   chunk 2\n",
+		"lane 1 step 0: recv input final 1 -> store   chunk 2\n",
+	};
+	struct sched *sched;
+	char out[4096];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < base_countof(texts); i++) {
+		assert_int_equal(sched_make(&shape, i < 2 ? 1 : 2, &sched), 0);
+		sched_print(sched, out, sizeof(out));
+		if (!strstr(out, texts[i]))
+			fail_msg("'%s' is not in '%s'", texts[i], out);
+		sched_free(sched);
+	}
+}
+
 static void one_rank_only_stores(void **state)
 {
 	(void)state;
@@ -142,6 +168,7 @@ int main(void)
 		cmocka_unit_test(a_ring_reads_as_it_runs),
 		cmocka_unit_test(lists_fold_in_the_order_shown),
 		cmocka_unit_test(raw_input_and_finals_are_shown_at_both_ends),
+		cmocka_unit_test(raw_finals_root_and_node_are_shown),
 		cmocka_unit_test(one_rank_only_stores),
 		cmocka_unit_test(a_stored_chunk_is_shown_as_output),
 		cmocka_unit_test(any_buffer_holds_the_beginning_and_ends_it),

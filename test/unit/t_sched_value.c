@@ -44,7 +44,8 @@ static void any_number_of_contributions_is_counted(void **state)
 		{10, "with 512 contributions of 2 ranks"},
 		{40, "with 4294967295 contributions of 2 ranks"},
 	};
-	struct sched_shape shape = {SCHED_ALL_REDUCE, SCHED_TWOSHOT, 32, 1, 0};
+	struct sched_shape shape = {.algo = SCHED_TWOSHOT, .n_ranks = 32,
+				    .n_channels = 1};
 	struct kit kit = {.n_ranks = 2};
 	size_t row;
 	uint32_t i;
@@ -59,6 +60,7 @@ static void any_number_of_contributions_is_counted(void **state)
 			assert_int_equal(sched_make(&shape, rank, &sched), 0);
 			kit.scheds[rank] = sched;
 			sched->shape.n_ranks = 2;
+			sched->n_pieces = 1;
 			sched->n_chunks = 1;
 			sched->n_lanes = 1;
 			sched->n_steps = rows[row].n_steps;

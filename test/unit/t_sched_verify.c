@@ -35,12 +35,12 @@ static void every_generator_is_proved_for_every_number_of_ranks(void **state)
 	int algo, n, k;
 
 	(void)state;
-	for (algo = 0; algo < SCHED_N_ALGOS; algo++) {
+	for (algo = 0; algo < (int)base_countof(kit_algos); algo++) {
 		for (n = 1; n <= N_RANKS; n++) {
 			for (k = 1; k <= SCHED_CHANNELS_MAX; k++) {
 				/* Channels beyond two add nothing of a kind. */
 				if (k <= 2 || n <= 24 || n % 8 == 0)
-					prove_shape((enum sched_algo)algo, n,
+					prove_shape(kit_algos[algo], n,
 						    k);
 			}
 		}
@@ -150,7 +150,7 @@ static void senseless_arguments_are_refused(void **state)
 	kit_refused(&kit, 2, true, "its shape is not that of rank 0");
 	kit.scheds[1]->shape.n_channels = 1;
 	kit.scheds[0]->shape.algo = SCHED_N_ALGOS;
-	kit_refused(&kit, 2, true, "algo 3");
+	kit_refused(&kit, 2, true, "algo 7");
 	assert_int_equal(proof.n_steps, 77);
 	kit_release(&kit);
 }

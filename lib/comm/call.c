@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* How a call runs: in its turn, by the plan that is chosen for it. */
+#include <sched.h>
+#include <string.h>
+
+#include "comm/comm.h"
+#include "comm/inner.h"
+
+uint64_t comm_ticket(struct wreath_comm *comm)
+{
+	/* Only the number matters: the turn below orders memory. */
+	return atomic_fetch_add_explicit(&comm->next_ticket, 1,
+					 memory_order_relaxed);
+}
+
+/* Wait until the turn is @ticket; the calls before it end by their deadline. */
+void comm_await_turn(struct wreath_comm *comm, uint64_t ticket)
+{
+	unsigned int n = 0;
+
+	/* Pairs with the release in comm_pass_turn(): what the call before
+	 * wrote into plans and connections is seen here. */
+	while (atomic_load_explicit(&comm->turn, memory_order_acquire) !=
+	       ticket) {
+		if (++n < 64)
+			base_pause();
+		else if (n < 4096)
+			sched_yield();
+		else
+			base_sleep_ms(1);
+	}
+}
+
+void comm_pass_turn(struct wreath_comm *comm, uint64_t ticket)
+{
+	/* Pairs with the acquire in comm_await_turn(). */
+	atomic_store_explicit(&comm->turn, ticket + 1, memory_order_release);
+}
+
+int comm_drain(struct wreath_comm *comm)
+{
+	/*
+	 * Every call before ends by itself within the deadline, or within
+	 * moments of a failure, so this ends too.
+	 */
+	comm_await_turn(comm, atomic_load_explicit(&comm->next_ticket,
+					      memory_order_relaxed));
+	return comm_error(comm);
+}
+
+/* The best form, where nobody has asked for another. */
+static enum sched_algo choose(const struct wreath_comm *comm,
+			      enum sched_collective collective, size_t bytes)
+{
+	if (sched_has_form(collective, SCHED_TWOSHOT))
+		return sched_choose(SCHED_ALL_REDUCE, comm->n_ranks, bytes,
+				    comm->settings);
+	if (comm->n_ranks > SCHED_DIRECT_RANKS_MAX &&
+	    sched_has_form(collective, SCHED_RING))
+		return SCHED_RING;
+	return SCHED_DIRECT;
+}
+
+enum sched_algo comm_choose(const struct wreath_comm *comm,
+			    enum sched_collective collective, size_t bytes)
+{
+	/* The first word of WREATH_ALGO is auto; the rest is in order. */
+	int64_t wanted = comm->env.value[BASE_ENV_ALGO] - 1;
+
+	if (base_unlikely(wanted >= 0) &&
+	    sched_has_form(collective, (enum sched_algo)wanted))
+		return (enum sched_algo)wanted;
+	return choose(comm, collective, bytes);
+}
+
+/* For messages and comparison: what all ranks must have alike. */
+static void sign(const struct comm_op *op, struct net_sign *out)
+{
+	*out = (struct net_sign){
+		.count = op->count,
+		.collective = (uint32_t)op->collective,
+		.type = (uint32_t)op->type,
+		.op = (uint32_t)op->op,
+		.root = (uint32_t)op->root,
+	};
+	if (op->op >= WREATH_OP_USER)
+		out->op = WREATH_OP_USER;
+}
+
+static int run(struct comm_op *op)
+{
+	struct wreath_comm *comm = op->comm;
+	struct exec_args args;
+	struct exec_plan *plan;
+	enum sched_algo algo;
+	int err;
+
+	if (comm->n_ranks == 1)
+		return comm_run_alone(op);
+	if (op->collective == SCHED_EXCHANGE)
+		return comm_exchange_run(op);
+	sign(op, &args.sign);
+	err = comm_args(op, &args);
+	if (err)
+		return err;
+	args.sign.seq = comm_next_seq(comm);
+	algo = comm_choose(comm, op->collective,
+			   args.longest * (size_t)sched_n_blocks(
+						  op->collective,
+						  comm->n_ranks));
+	args.sign.algo = (uint32_t)algo;
+	err = comm_plan(comm, algo, &args.sign, &plan);
+	return err ? err : exec_run(plan, &args);
+}
+
+int comm_run(struct comm_op *op)
+{
+	struct wreath_comm *comm = op->comm;
+	int err;
+
+	comm_await_turn(comm, op->ticket);
+	err = comm_error(comm);
+	if (!err) {
+		err = run(op);
+		/* What the library cannot do it refuses alike on every rank,
+		 * before anything moved: the communicator lives on. */
+		if (base_unlikely(err && err != WREATH_EUNSUP))
+			err = comm_fail(comm, err);
+	}
+	comm_pass_turn(comm, op->ticket);
+	base_free(op->owned);
+	op->owned = NULL;
+	return err;
+}

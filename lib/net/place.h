@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What ranks grant each other: places in their memory.  Part of net's door. */
+#ifndef NET_PLACE_H
+#define NET_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct net_conn;
+
+/*
+ * What one rank grants another for one operation: its output, to write final
+ * bytes to, and its input, to read in place.
+ */
+struct net_place {
+	uint64_t output, input; /* addresses at the rank that grants */
+	uint64_t output_bytes, input_bytes;
+	uint32_t output_rkey, input_rkey;
+	uint32_t kinds; /* enum net_place_kind */
+	uint32_t pad;
+};
+
+enum net_place_kind {
+	NET_PLACE_OUTPUT = 1, /* else final bytes go to the slots */
+	NET_PLACE_INPUT = 2,  /* else input is sent to the slots */
+};
+
+/* What is to be granted; kinds that are not set are not. */
+struct net_granting {
+	void *output;
+	const void *input;
+	size_t output_bytes, input_bytes;
+	uint32_t kinds;
+};
+
+/*
+ * Grant @conn's peer the places of the operation with @signature, as far as
+ * they lie in registered regions; conn->granted tells what was granted.
+ */
+int net_place_grant(struct net_conn *conn, const struct net_granting *what,
+		    uint32_t signature);
+
+/* True once the peer's grant is there: conn->place and its maps. */
+bool net_place_take(struct net_conn *conn, uint32_t signature);
+
+#endif

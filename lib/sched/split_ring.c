@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Split ring: nodes in rings, and each block's reduction split in two arcs that
+ * meet at its owner.
+ *
+ * The ring is that of ring.c, turned by two thoughts.  First, hierarchy: the
+ * ranks of a node share the vector out among them (shards), and the ring of a
+ * shard is over the nodes, through the one rank of each node that has the
+ * shard, its member.  Second, a block needs no way around the whole ring: those
+ * on either side of its owner send towards it by the shorter way, and the
+ * result goes back both ways.  So a block takes n_nodes / 2 hops to be reduced
+ * and as many to be known, where a ring takes n_nodes - 1, and a member still
+ * sends no more than 2(n_nodes - 1) blocks of its shard out of the node.
+ *
+ * The reduction inside the node is one with the hops: at each, a member takes
+ * the arc's message, the raw chunk of each rank of its node, and its own, and
+ * sends their fold on.  Results go on along the arc first, then to the node.
+ *
+ * With one node this is twoshot's exchange, with one rank a node a ring that
+ * runs both ways.
+ *
+ * A channel's lanes, with the ranks that they receive from: "before" and
+ * "after" are the members of the neighbour nodes, "mates" the node's ranks.
+ *
+ *	give	own chunks, raw, to the mates whose shards they are
+ *	up	arcs to higher nodes, then the own blocks, where arcs meet:
+ *		before, mates; after, for what meets		(box 0)
+ *	down	arcs to lower nodes: after, mates		(box 1)
+ *	rise	results to higher nodes: before			(box 2)
+ *	sink	results to lower nodes: after			(box 2)
+ *	share	results of the own shards to all mates
+ *	learn	results of the mates' shards: mates		(box 2)
+ *
+ * Of two nodes, before and after are the same rank; then all arcs are one hop
+ * long and go up, all results sink, and no lane meets another.
+ *
+ * All lanes are in the order in which their chunks are due, if every hop takes
+ * as long as the others: an arc's first hop before the second of another.
+ */
+#include "split_ring.h"
+
+struct sizes {
+	uint32_t least, most; /* ranks of a node */
+};
+
+static struct sizes find_sizes(const struct sched_shape *shape)
+{
+	struct sizes sizes = {UINT32_MAX, 0};
+	uint32_t i;
+
+	for (i = 0; i < sched_nodes(shape); i++) {
+		uint32_t size = sched_node_size(shape, i);
+
+		if (size < sizes.least)
+			sizes.least = size;
+		if (size > sizes.most)
+			sizes.most = size;
+	}
+	return sizes;
+}
+
+/* A number where a lane is, none where the shape has nothing for it. */
+static uint32_t number(uint32_t *next, bool is_there)
+{
+	return is_there ? (*next)++ : SPLIT_NO_LANE;
+}
+
+static void number_lanes(struct split *split, uint32_t next, bool has_mates)
+{
+	split->give = number(&next, split->reduces && has_mates);
+	split->up = number(&next, true);
+	split->down = number(&next, split->reduces && split->n_nodes > 2);
+	split->rise = number(&next, split->gathers && split->n_nodes > 2);
+	split->sink = number(&next, split->gathers && split->n_nodes > 1);
+	split->share = number(&next, split->gathers && has_mates);
+	split->learn = number(&next, split->gathers && has_mates);
+}
+
+static void generate(struct draft *draft, const struct sched_shape *shape,
+		     uint32_t rank)
+{
+	uint32_t n_channels = (uint32_t)shape->n_channels;
+	uint32_t node = (uint32_t)sched_node_of(shape, (int)rank);
+	struct sizes sizes = find_sizes(shape);
+	struct split split = {
+		.shape = shape,
+		.n_nodes = sched_nodes(shape),
+		.node = node,
+		.index = sched_node_index(shape, rank),
+		.size = sched_node_size(shape, node),
+		.reduces = shape->collective != SCHED_ALL_GATHER,
+		.gathers = shape->collective != SCHED_REDUCE_SCATTER,
+	};
+
+	/* A block of each rank is a shard of its own; else all have equal. */
+	split.n_shards = split_has_blocks(&split) ? sizes.most : sizes.least;
+	draft->n_pieces = split_has_blocks(&split)
+				  ? n_channels
+				  : n_channels * split.n_shards * split.n_nodes;
+	for (; split.channel < n_channels; split.channel++) {
+		uint32_t own;
+
+		/* Where not all ranks are members, others are next time. */
+		if (!split_has_blocks(&split))
+			split.turn = split.channel * split.n_shards;
+		number_lanes(&split, draft->n_lanes, sizes.most > 1);
+		own = split_reduce(draft, &split);
+		if (split.gathers)
+			split_gather(draft, &split, own);
+	}
+}
+
+/*
+ * A member gives the other shards' blocks to its mates, sends all blocks of its
+ * own but one towards their owners, and as many results on, and shares them all
+ * with its mates; who is no member gives all.  Of a node's ranks some are
+ * members in one channel more than the others.
+ */
+static uint64_t all_reduce_bound(const struct sched_shape *shape,
+				 uint64_t n_pieces)
+{
+	uint64_t n_nodes = sched_nodes(shape);
+	uint64_t n_channels = (uint64_t)shape->n_channels;
+	uint64_t n_shards = n_pieces / n_channels / n_nodes;
+	uint64_t largest = 0;
+	uint32_t i;
+
+	for (i = 0; i < n_nodes; i++) {
+		uint64_t size = sched_node_size(shape, i);
+		uint64_t mine = (n_channels * n_shards + size - 1) / size;
+		uint64_t sent =
+			mine * (n_nodes * (n_shards - 1) + 2 * (n_nodes - 1) +
+				n_nodes * (size - 1)) +
+			(n_channels - mine) * n_nodes * n_shards;
+
+		if (sent > largest)
+			largest = sent;
+	}
+	return largest;
+}
+
+/* Each block but the own one to a mate, or on towards its owner. */
+static uint64_t reduce_scatter_bound(const struct sched_shape *shape,
+				     uint64_t n_pieces)
+{
+	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
+}
+
+/*
+ * Each block of the own shards once on, and to all mates.  The ranks of small
+ * nodes have several shards; that not each of these has a block in every node
+ * makes it less.
+ */
+static uint64_t all_gather_bound(const struct sched_shape *shape,
+				 uint64_t n_pieces)
+{
+	struct sizes sizes = find_sizes(shape);
+	uint64_t n_nodes = sched_nodes(shape);
+	uint64_t largest = 0;
+	uint32_t i;
+
+	for (i = 0; i < n_nodes; i++) {
+		uint64_t size = sched_node_size(shape, i);
+		uint64_t n_shards = (sizes.most + size - 1) / size;
+		uint64_t sent = n_shards * (n_nodes * size - 1);
+
+		if (sent > largest)
+			largest = sent;
+	}
+	return largest * n_pieces;
+}
+
+const struct generator sched_split_ring_all_reduce = {generate,
+						      all_reduce_bound};
+const struct generator sched_split_ring_reduce_scatter = {generate,
+							  reduce_scatter_bound};
+const struct generator sched_split_ring_all_gather = {generate,
+						      all_gather_bound};

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the split ring share: split_ring.c tells what it is. */
+#ifndef SCHED_SPLIT_RING_H
+#define SCHED_SPLIT_RING_H
+
+#include "draft.h"
+
+#define SPLIT_NO_LANE UINT32_MAX
+
+struct split {
+	const struct sched_shape *shape;
+	uint32_t channel;
+	uint32_t n_nodes, n_shards;
+	uint32_t node, index, size; /* the rank's node, and its place there */
+	uint32_t turn;              /* the index of shard 0's member */
+	bool reduces, gathers;
+	/* Lanes, SPLIT_NO_LANE where there is none. */
+	uint32_t give, up, down, rise, sink, share, learn;
+};
+
+/* One of the two directions of arcs, or of results. */
+struct split_way {
+	bool up;
+	uint32_t n_hops; /* of the longest */
+	uint32_t lane;
+};
+
+static inline bool split_has_blocks(const struct split *split)
+{
+	return sched_n_blocks(split->shape->collective, 2) > 1;
+}
+
+/* The node @by hops from this one. */
+static inline uint32_t split_node_at(const struct split *split, bool up,
+				     uint32_t by)
+{
+	return (split->node + (up ? by : split->n_nodes - by)) % split->n_nodes;
+}
+
+static inline uint32_t split_mate(const struct split *split, uint32_t index)
+{
+	return sched_node_member(split->shape, split->node, index);
+}
+
+static inline uint32_t split_member(const struct split *split, uint32_t node,
+				    uint32_t shard)
+{
+	uint32_t size = sched_node_size(split->shape, node);
+
+	return sched_node_member(split->shape, node,
+				 (shard + split->turn) % size);
+}
+
+static inline uint32_t split_chunk_of(const struct split *split, uint32_t node,
+				      uint32_t shard)
+{
+	if (split_has_blocks(split))
+		return split_member(split, node, shard) *
+			       (uint32_t)split->shape->n_channels +
+		       split->channel;
+	return (split->channel * split->n_shards + shard) * split->n_nodes +
+	       node;
+}
+
+/*
+ * The shards of the node's rank @index are the first of these and each size-th
+ * after it.  Where each rank has a block, small nodes own none of the last
+ * shards: those of @owner count.
+ */
+static inline uint32_t split_next_shard(const struct split *split,
+					uint32_t owner, uint32_t shard)
+{
+	uint32_t n = split->n_shards;
+
+	if (split_has_blocks(split) && sched_node_size(split->shape, owner) < n)
+		n = sched_node_size(split->shape, owner);
+	return shard < n ? shard : split->n_shards;
+}
+
+static inline uint32_t split_first_shard(const struct split *split,
+					 uint32_t owner, uint32_t index)
+{
+	uint32_t by = split->turn % split->size;
+
+	return split_next_shard(split, owner,
+				(index + split->size - by) % split->size);
+}
+
+#define split_for_each(shard, split, owner, index)           \
+	for (shard = split_first_shard(split, owner, index); \
+	     shard < (split)->n_shards;                      \
+	     shard = split_next_shard(split, owner, shard + (split)->size))
+
+/*
+ * The longest arcs are half a ring.  Of an even number of nodes one has no
+ * opposite: its chunks go up, and results come down to it.
+ */
+static inline struct split_way split_up(const struct split *split)
+{
+	return (struct split_way){true, split->n_nodes / 2, split->up};
+}
+
+static inline struct split_way split_down(const struct split *split)
+{
+	return (struct split_way){false, (split->n_nodes - 1) / 2, split->down};
+}
+
+static inline struct split_way split_rise(const struct split *split)
+{
+	return (struct split_way){true, (split->n_nodes - 1) / 2, split->rise};
+}
+
+static inline struct split_way split_sink(const struct split *split)
+{
+	return (struct split_way){false, split->n_nodes / 2, split->sink};
+}
+
+/*
+ * split_ring_reduce.c: a channel's lanes give, up, down.  Returns the step of
+ * the lane up that stores the first of the own blocks.
+ */
+uint32_t split_reduce(struct draft *draft, const struct split *split);
+
+/* split_ring_gather.c: rise, sink, share, learn. */
+void split_gather(struct draft *draft, const struct split *split, uint32_t own);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: the trees are two, of which no rank is inner in both; they are as deep
+ * as a logarithm, cross from node to node as seldom as they can, and reduce.
+ * Method: the schedules of all ranks, for every number of ranks and for shapes
+ * with nodes, are looked at, proved by the verifier, and run by the judge.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "sched_judge.h"
+#include "sched_nodes.h"
+
+#define N_RANKS NODES_RANKS
+
+static void tree_of_all_ranks_is_proved_and_as_deep_as_a_logarithm(void **state)
+{
+	struct sched_shape shape = {.algo = SCHED_TREE};
+	struct sched_proof proof;
+	struct kit kit;
+	int n;
+
+	(void)state;
+	for (n = 2; n <= N_RANKS; n++) {
+		shape.n_ranks = n;
+		shape.n_channels = 1 + n % 3;
+		nodes_make(&kit, &shape);
+		proof = nodes_prove(&kit, 1, n % 2);
+		assert_true(proof.depth <= (uint32_t)(2 * nodes_log2(n)));
+		assert_int_equal(proof.chunks_sent_max,
+				 proof.chunks_sent_bound);
+		proof = nodes_prove(&kit, 2, !(n % 2));
+		kit_release(&kit);
+	}
+}
+
+/* Does a rank take anything from below in the tree? */
+static bool is_inner(const struct sched *sched, uint32_t tree)
+{
+	const struct sched_lane *up = &sched->lanes[2 * tree];
+
+	assert_int_equal(up->n_steps, 1);
+	return sched->steps[up->step].n_recv > 0;
+}
+
+/* How many peers of other nodes a rank's node has in one tree. */
+static void check_crossings(const struct kit *kit, const uint32_t *nodes,
+			    uint32_t tree)
+{
+	int up[N_RANKS] = {0};
+	int down[N_RANKS] = {0};
+	int i;
+	uint32_t j;
+
+	for (i = 0; i < kit->n_ranks; i++) {
+		const struct sched *sched = kit->scheds[i];
+		const struct sched_step *step =
+			&sched->steps[sched->lanes[2 * tree].step];
+
+		for (j = 0; j < step->n_recv; j++)
+			down[nodes[i]] += nodes[sched->peers[step->recv + j]] !=
+					  nodes[i];
+		if (step->n_send == 1 && !(step->flags & SCHED_SEND_FINAL))
+			up[nodes[i]] +=
+				nodes[sched->peers[step->send]] != nodes[i];
+	}
+	for (i = 0; i < N_RANKS; i++) {
+		assert_true(up[i] <= 1);
+		assert_true(down[i] <= 2);
+	}
+}
+
+static void tree_over_nodes_has_one_link_up_and_two_down(void **state)
+{
+	struct sched_shape shape = {.algo = SCHED_TREE};
+	uint64_t seed = kit_seed();
+	uint32_t nodes[N_RANKS];
+	struct kit kit;
+	int round, i;
+
+	(void)state;
+	for (round = 0; round < 60; round++) {
+		struct sched_proof proof;
+		uint32_t tree;
+
+		shape.n_ranks = 2 + (int)kit_below(&seed, 40);
+		shape.n_nodes =
+			1 + (int)kit_below(&seed, (uint32_t)shape.n_ranks);
+		shape.n_channels = 1 + round % 4;
+		shape.nodes = nodes;
+		nodes_draw(&seed, (uint32_t)shape.n_ranks,
+			   (uint32_t)shape.n_nodes, nodes);
+		nodes_make(&kit, &shape);
+		proof = nodes_prove(&kit, 1 + round % 3, round & 1);
+		i = nodes_log2(shape.n_nodes) +
+		    nodes_log2(nodes_largest(&shape));
+		assert_true(proof.depth <= (uint32_t)(2 * i));
+		for (tree = 0; tree < 2 * (uint32_t)shape.n_channels; tree++)
+			check_crossings(&kit, nodes, tree);
+		for (i = 0; i < shape.n_ranks; i++)
+			for (tree = 0; tree < 2 * (uint32_t)shape.n_channels;
+			     tree += 2)
+				assert_false(is_inner(kit.scheds[i], tree) &&
+					     is_inner(kit.scheds[i], tree + 1));
+		kit_release(&kit);
+	}
+}
+
+static void tree_has_no_rank_that_is_inner_twice(void **state)
+{
+	struct kit kit;
+	int n, i;
+
+	(void)state;
+	for (n = 2; n <= N_RANKS; n++) {
+		kit_make(&kit, SCHED_TREE, n, 2);
+		for (i = 0; i < n; i++) {
+			assert_false(is_inner(kit.scheds[i], 0) &&
+				     is_inner(kit.scheds[i], 1));
+			assert_false(is_inner(kit.scheds[i], 2) &&
+				     is_inner(kit.scheds[i], 3));
+		}
+		kit_release(&kit);
+	}
+}
+
+static void tree_reduces_every_chunk_once_in_any_order(void **state)
+{
+	uint64_t seed = kit_seed();
+	struct kit kit;
+	int n, i;
+
+	(void)state;
+	for (n = 1; n <= JUDGE_RANKS; n++) {
+		kit_make(&kit, SCHED_TREE, n, 1 + n % 4);
+		for (i = 0; i < 8; i++) {
+			const char *wrong =
+				judge_run(&kit, 1 + (uint32_t)i % 4, i % 2,
+					  kit_random(&seed));
+
+			if (wrong)
+				fail_msg("%d ranks: %s", n, wrong);
+		}
+		kit_release(&kit);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			tree_of_all_ranks_is_proved_and_as_deep_as_a_logarithm),
+		cmocka_unit_test(tree_over_nodes_has_one_link_up_and_two_down),
+		cmocka_unit_test(tree_has_no_rank_that_is_inner_twice),
+		cmocka_unit_test(tree_reduces_every_chunk_once_in_any_order),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
