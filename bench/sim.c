@@ -6,9 +6,9 @@
 #include "bench/sim.h"
 
 /* Steps whose path is kept: 56 bytes each, twice that while they move. */
-#define TRACE_MAX (1u << 23)
+#define TRACE_MAX (1u << 22)
 /* Enough to know how long a pass takes, in some seconds. */
-#define MESSAGES_ENOUGH 32000000
+#define MESSAGES_ENOUGH 8000000
 
 static void run_row(const struct sim_options *options, struct sim_row *row)
 {

@@ -7,12 +7,12 @@
 /* Beyond so many queues of a kind their tables do not fit 4 GB. */
 #define QUEUES_MAX (1u << 24)
 /* Schedules of all ranks: where they are alike a few of them are looked at. */
-#define COMPARED_MAX 64
+#define COMPARED_MAX 128
 /* Steps of all ranks that are kept one by one: 24 bytes each. */
 #define STEPS_MAX (1u << 24)
 /* Fewer passes than that do not show how long one takes among others: the
  * slots are not yet full. */
-#define PASSES_MIN 32
+#define PASSES_MIN 64
 
 static void release_classes(struct sim *sim)
 {
@@ -44,7 +44,8 @@ static int make_classes(struct sim *sim, uint32_t n)
 
 /*
  * Does every rank do the same as the one of its class?  Of many ranks a sample
- * is looked at: at the ends, where lists wrap, and spread over the middle.
+ * is looked at: the last ones, next to the first, and others by chance, but
+ * always the same.
  */
 static int are_alike(struct sim *sim, bool *alike)
 {
@@ -56,10 +57,12 @@ static int are_alike(struct sim *sim, bool *alike)
 	*alike = true;
 	for (i = 0; *alike && i < n_looks; i++) {
 		struct sim_class other;
-		uint32_t r = n - 1 -
-			     (uint32_t)((uint64_t)i * n_others / n_looks);
-		int err = sim_class_make(&other, sim->shape, (int)r);
+		uint32_t r = n - 1 - i;
+		int err;
 
+		if (i > n_looks / 2 && n_others > COMPARED_MAX)
+			r = sim->n_classes + (i * 2654435761u >> 8) % n_others;
+		err = sim_class_make(&other, sim->shape, (int)r);
 		if (err)
 			return err;
 		*alike = sim_class_is_same(&other,

@@ -1,72 +1,116 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim_cut.h"
 
+/* Ends of the channels' shares of a block, in so many parts of it. */
+#define WHOLE 65536u
+
+struct shares {
+	int n_channels;
+	uint32_t ends[SCHED_CHANNELS_MAX + 1];
+};
+
 /*
- * A channel's share of a block is its weight: the rate of its rail, by the
- * channels that the rail has.  In a node that needs no rail all are equal.
+ * A channel has the weight of its rail.  In a node that needs no rail all are
+ * equal.
  */
-static void share_out(struct sim_cut *cut, const struct sched_fabric *fabric,
-		      int n_channels, uint64_t bytes)
+static void make_shares(struct shares *shares,
+			const struct sched_fabric *fabric, int n_channels)
 {
-	double weight[SCHED_CHANNELS_MAX], sum = 0;
-	uint64_t left = bytes;
+	uint64_t weights[SCHED_CHANNELS_MAX], total = 0, sum = 0;
 	int k;
 
+	*shares = (struct shares){.n_channels = n_channels};
 	for (k = 0; k < n_channels; k++) {
-		int rail, n_here;
-
-		weight[k] = 1;
-		if (fabric->n_rails && (fabric->n_nodes > 1 ||
-					!fabric->in_node.rate)) {
-			rail = k % fabric->n_rails;
-			n_here = (n_channels - rail + fabric->n_rails - 1) /
-				 fabric->n_rails;
-			weight[k] = (double)fabric->rails[rail].rate / n_here;
-		}
-		sum += weight[k];
+		weights[k] = 1;
+		if (fabric->n_rails &&
+		    (fabric->n_nodes > 1 || !fabric->in_node.rate))
+			/* Of 1 KB/s or more: no rail is lost by that. */
+			weights[k] = fabric->rails[k % fabric->n_rails].rate /
+				     1000;
+		total += weights[k];
 	}
 	for (k = 0; k < n_channels; k++) {
-		uint64_t n = (uint64_t)((double)bytes * (weight[k] / sum) /
-					BASE_LINE) * BASE_LINE;
-
-		if (k == n_channels - 1 || n > left)
-			n = left;
-		cut->share[k] = n;
-		left -= n;
+		sum += weights[k];
+		shares->ends[k + 1] = (uint32_t)(sum * WHOLE / total);
 	}
+}
+
+static uint64_t share_at(const struct shares *shares, uint64_t bytes, int k)
+{
+	uint64_t share = shares->ends[k];
+	uint64_t at = bytes / WHOLE * share + bytes % WHOLE * share / WHOLE;
+
+	return base_min_size(base_round_up(at, BASE_LINE), bytes);
+}
+
+/* As much of a block as a pass can have, with pieces that fit a slot. */
+static uint64_t most_of_block(const struct shares *shares,
+			      const struct sched_fabric *fabric,
+			      uint32_t n_pieces)
+{
+	uint64_t line = (uint64_t)n_pieces * BASE_LINE;
+	uint64_t share = n_pieces / (uint64_t)shares->n_channels *
+			 fabric->slot_bytes;
+	uint32_t widest = 0;
+	uint64_t most;
+	int k;
+
+	if (shares->n_channels == 1)
+		return share;
+	for (k = 0; k < shares->n_channels; k++)
+		if (shares->ends[k + 1] - shares->ends[k] > widest)
+			widest = shares->ends[k + 1] - shares->ends[k];
+	share -= BASE_LINE;
+	most = share / widest * WHOLE + share % widest * WHOLE / widest;
+	return most > line ? most / line * line : line;
+}
+
+/* The channels' parts of so many bytes; the longest piece. */
+static uint64_t cut_pass(struct sim_cut *cut, const struct shares *shares,
+			 int is_last, uint64_t bytes)
+{
+	uint64_t longest = 0;
+	int k;
+
+	for (k = 0; k < shares->n_channels; k++) {
+		uint64_t share = share_at(shares, bytes, k + 1) -
+				 share_at(shares, bytes, k);
+		uint64_t piece = base_round_up((share + cut->n_each - 1) /
+					       cut->n_each, BASE_LINE);
+
+		cut->share[is_last][k] = share;
+		cut->piece[is_last][k] = piece;
+		if (piece > longest)
+			longest = piece;
+	}
+	return longest;
 }
 
 void sim_cut_make(struct sim_cut *cut, const struct sched_fabric *fabric,
 		  int n_channels, uint64_t bytes, uint32_t n_pieces)
 {
-	uint64_t line = BASE_LINE;
-	uint64_t longest = 0;
-	int k;
+	uint64_t line = (uint64_t)n_pieces * BASE_LINE;
+	uint64_t most, longest;
+	struct shares shares;
 
+	make_shares(&shares, fabric, n_channels);
+	most = most_of_block(&shares, fabric, n_pieces);
 	*cut = (struct sim_cut){
 		.n_each = n_pieces / (uint32_t)n_channels,
 		.n_passes = 1,
+		.block_bytes = bytes,
+		.pass_bytes = line,
 	};
-	share_out(cut, fabric, n_channels, bytes);
-	for (k = 0; k < n_channels; k++) {
-		uint64_t most = cut->n_each * fabric->slot_bytes;
-		uint64_t n = (cut->share[k] + most - 1) / most;
+	if (bytes) {
+		uint64_t n = (bytes + most - 1) / most;
 
-		if (n > cut->n_passes)
-			cut->n_passes = n;
+		cut->pass_bytes = base_round_up((bytes + n - 1) / n, line);
+		cut->n_passes = (bytes + cut->pass_bytes - 1) /
+				cut->pass_bytes;
 	}
-	line *= cut->n_each;
-	for (k = 0; k < n_channels; k++) {
-		uint64_t even = (cut->share[k] + cut->n_passes - 1) /
-				cut->n_passes;
-
-		cut->pass_bytes[k] = (even + line - 1) / line * line;
-		cut->chunk_bytes[k] = cut->pass_bytes[k] / cut->n_each;
-		if (cut->pass_bytes[k])
-			cut->n_full[k] = cut->share[k] / cut->pass_bytes[k];
-		if (cut->chunk_bytes[k] > longest)
-			longest = cut->chunk_bytes[k];
-	}
+	cut_pass(cut, &shares, 0, cut->pass_bytes);
+	longest = cut_pass(cut, &shares, 1,
+			   bytes - (cut->n_passes - 1) * cut->pass_bytes);
 	cut->window = (uint32_t)fabric->n_slots;
 	if (cut->n_passes == 1 && longest <= SIM_LINES_BYTES)
 		cut->window = SIM_LINES_WINDOW;
@@ -74,46 +118,17 @@ void sim_cut_make(struct sim_cut *cut, const struct sched_fabric *fabric,
 
 bool sim_cut_is_even(const struct sim_cut *cut, int n_channels)
 {
-	int k;
+	int last, k;
 
-	for (k = 0; k < n_channels; k++)
-		if (cut->n_full[k] * cut->pass_bytes[k] != cut->share[k])
-			return false;
+	for (last = cut->n_passes == 1; last < 2; last++)
+		for (k = 0; k < n_channels; k++)
+			if (cut->piece[last][k] * cut->n_each !=
+			    cut->share[last][k])
+				return false;
 	return true;
 }
 
 double sim_cut_passes(const struct sim_cut *cut)
 {
-	double most = 0;
-	int k;
-
-	for (k = 0; k < SCHED_CHANNELS_MAX; k++) {
-		double n = cut->pass_bytes[k] ? (double)cut->share[k] /
-						(double)cut->pass_bytes[k] : 0;
-
-		if (n > most)
-			most = n;
-	}
-	return most;
-}
-
-uint64_t sim_cut_rest(const struct sim_cut *cut, uint32_t channel,
-		      uint64_t pass, uint32_t at)
-{
-	uint64_t start = pass * cut->pass_bytes[channel];
-	uint64_t line = BASE_LINE;
-	uint64_t bytes, chunk;
-
-	if (start >= cut->share[channel])
-		return 0;
-	bytes = cut->share[channel] - start;
-	if (bytes > cut->pass_bytes[channel])
-		bytes = cut->pass_bytes[channel];
-	chunk = (bytes + cut->n_each - 1) / cut->n_each;
-	chunk = (chunk + line - 1) / line * line;
-	if (cut->is_even)
-		return chunk;
-	if (at * chunk >= bytes)
-		return 0;
-	return bytes - at * chunk < chunk ? bytes - at * chunk : chunk;
+	return (double)cut->block_bytes / (double)cut->pass_bytes;
 }
