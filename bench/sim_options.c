@@ -70,7 +70,7 @@ static const char usage_text[] =
 	"Runs the schedules of a collective in virtual time over a fabric: "
 	"how long it takes,\nthe bus bandwidth, which link is the busiest, and "
 	"what the time goes to.  The\nfabric is described by a file, by "
-	"options, or both; wreath-sim(7) has the words.\n\n"
+	"options, or both; wreath-sim(1) has the words.\n\n"
 	"  wreath sim all_reduce -n 64 --nodes 8 --rail 400G,2us --nvlink "
 	"450GB/s,0.7us";
 

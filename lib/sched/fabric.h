@@ -2,7 +2,7 @@
 /*
  * A network as the simulator sees it: nodes with ranks, rails between them,
  * switches, and what a step costs on the host.  It is written as text, a
- * statement a line, which wreath-sim(7) explains.
+ * statement a line, which wreath-sim(1) explains.
  *
  * Part of the door of sched: included by sched.h.
  */
@@ -70,7 +70,7 @@ struct sched_fabric {
 	int n_slots;
 };
 
-/* No rail, one node, and the defaults that wreath-sim(7) gives. */
+/* No rail, one node, and the defaults that wreath-sim(1) gives. */
 void sched_fabric_init(struct sched_fabric *fabric);
 
 /*

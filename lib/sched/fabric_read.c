@@ -225,7 +225,8 @@ static int read_values(struct reader *reader, struct sched_fabric *fabric,
 	case SLOT_BYTES:
 		return read_slot_bytes(reader, fabric);
 	case SLOTS:
-		return fabric_int(reader, "slots", 1, 8, &fabric->n_slots);
+		/* With a single one a ring of sends would never end. */
+		return fabric_int(reader, "slots", 2, 8, &fabric->n_slots);
 	case SLOW:
 	case LOST:
 		return read_fault(reader, fabric, kind == LOST);

@@ -78,7 +78,7 @@ struct sched_sim {
 	uint64_t n_messages, n_steps; /* that were simulated */
 	uint64_t n_passes, n_passes_run; /* the latter were simulated */
 	int n_simulated; /* ranks; the others are folded into them */
-	bool is_even;	 /* chunks were taken for equally long */
+	bool is_even;	 /* chunks are equally long, or were taken for that */
 	char busiest[64]; /* the link */
 	double utilisation; /* of it, 0 to 1 */
 	/* The critical path from first to last, if it was kept. */

@@ -148,9 +148,12 @@ static int choose_classes(struct sim *sim)
 		release_classes(sim);
 	}
 	err = make_classes(sim, n);
-	if (!err)
-		cut(sim);
-	return err;
+	if (err)
+		return err;
+	cut(sim);
+	sim->cut.is_even = sim_cut_is_even(&sim->cut,
+					   sim->shape->n_channels);
+	return 0;
 }
 
 /* Passes to run of those that there are: sched_sim_args.messages_enough. */
@@ -282,7 +285,7 @@ static int join(struct sim *sim, uint32_t r, uint32_t i)
 	err = find_paths(sim, r, peer, class->lanes[key.lane].channel, tx);
 	if (err)
 		return err;
-	if (sim->args->bytes >= SIM_PLACE_MIN && class->tx_is_granted[i]) {
+	if (sim->cut.block_bytes >= SIM_PLACE_MIN && class->tx_is_granted[i]) {
 		tx->n_out = sim->cut.window;
 		sim_queue_push(&sim->queue,
 			       sim->fabric->overhead_ps +
