@@ -95,6 +95,26 @@ void bench_usage(FILE *to, const char *usage, const char *text,
 /* The word of @words (NULL ends) that @word is a slip of, or NULL. */
 const char *bench_nearest(const char *word, const char *const *words);
 
+/* ---- gnuplot.c ---- */
+
+struct bench_plot {
+	const char *command;  /* "wreath perf", for messages */
+	const char *path;     /* "-" is the terminal */
+	const char *fallback; /* the script is FALLBACK.gp without gnuplot */
+	/* Write the script, with its data. */
+	void (*put)(const void *arg, FILE *to, const char *path);
+	const void *arg;
+};
+
+/*
+ * Draw; false, with the reason on stderr, if that failed.  Without gnuplot the
+ * script is left in a file.
+ */
+bool bench_plot(const struct bench_plot *plot);
+
+/* The script's beginning: the terminal, a logarithmic axis of bytes. */
+void bench_plot_start(FILE *to, const char *path);
+
 /* ---- text.c ---- */
 
 /* As a JSON string, quoted and escaped; other than ASCII is left as it is. */
