@@ -115,6 +115,15 @@ bool bench_plot(const struct bench_plot *plot);
 /* The script's beginning: the terminal, a logarithmic axis of bytes. */
 void bench_plot_start(FILE *to, const char *path);
 
+/* ---- nodes.c ---- */
+
+/*
+ * "2" cuts @n ranks into two nodes, as even as can be, "3,5" into nodes of 3
+ * and 5: the number of each rank's node into @nodes [n].  0, or BENCH_BAD.
+ */
+int bench_nodes(const struct bench_args *args, const char *text, int n,
+		int *nodes);
+
 /* ---- text.c ---- */
 
 /* As a JSON string, quoted and escaped; other than ASCII is left as it is. */

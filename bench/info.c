@@ -14,6 +14,7 @@ struct info {
 	char host[64];
 	struct info_source sources[2];
 	char no_cm[512]; /* why librdmacm cannot connect; "" if it can */
+	struct info_rails near, far; /* within this host, and beyond */
 	struct base_env env;
 	bool has_env;
 };
@@ -91,6 +92,25 @@ static void print_source(const struct info_source *source)
 	}
 }
 
+static void print_rails(const char *where, const struct info_rails *rails)
+{
+	int i;
+
+	printf("  %s: ", where);
+	if (rails->error[0])
+		printf("none: %s", rails->error);
+	else if (!rails->n)
+		printf("none");
+	for (i = 0; i < rails->n; i++) {
+		printf("%s%s (%s", i ? ", " : "", rails->rails[i].name,
+		       rails->rails[i].link_layer);
+		if (rails->rails[i].rate_gbps > 0)
+			printf(", %g Gb/s", rails->rails[i].rate_gbps);
+		printf(")");
+	}
+	printf("\n");
+}
+
 static void print(const struct info *info)
 {
 	const struct base_env_var *table = base_env_table();
@@ -104,6 +124,9 @@ static void print(const struct info *info)
 	       info->no_cm[0] ? info->no_cm : "librdmacm can be used");
 	if (!info->has_env)
 		return;
+	printf("\nrails, if all ranks have such ports\n");
+	print_rails("within this host", &info->near);
+	print_rails("between hosts", &info->far);
 	printf("\nsettings\n");
 	for (i = 0; i < BASE_N_ENV; i++)
 		printf("  %-22s %-14s %-13s %s\n", table[i].name,
@@ -193,6 +216,23 @@ static void json_source(const struct info_source *source)
 	printf("]}");
 }
 
+static void json_rails(const char *where, const struct info_rails *rails)
+{
+	int i;
+
+	printf("\"%s\": {\"error\": ", where);
+	json_text(rails->error);
+	printf(", \"rails\": [");
+	for (i = 0; i < rails->n; i++) {
+		printf("%s{", i ? ", " : "");
+		json_pair("port", rails->rails[i].name);
+		printf(", ");
+		json_pair("link_layer", rails->rails[i].link_layer);
+		printf(", \"rate_gbps\": %g}", rails->rails[i].rate_gbps);
+	}
+	printf("]}");
+}
+
 static void print_json(const struct info *info)
 {
 	const struct base_env_var *table = base_env_table();
@@ -210,7 +250,11 @@ static void print_json(const struct info *info)
 	json_source(&info->sources[1]);
 	printf("\n  ],\n  \"librdmacm\": {\"error\": ");
 	json_text(info->no_cm);
-	printf("},\n  \"settings\": [");
+	printf("},\n  \"rails\": {\n    ");
+	json_rails("within_host", &info->near);
+	printf(",\n    ");
+	json_rails("between_hosts", &info->far);
+	printf("\n  },\n  \"settings\": [");
 	for (i = 0; info->has_env && i < BASE_N_ENV; i++) {
 		printf("%s\n    {", i ? "," : "");
 		json_pair("name", table[i].name);
@@ -251,6 +295,10 @@ int info_main(int argc, char **argv)
 	info_probe(verbs_ibv, "libibverbs", env, &info.sources[0]);
 	info_probe(soft_table, "soft", env, &info.sources[1]);
 	info_probe_cm(info.no_cm);
+	if (env) {
+		info_probe_rails(env, true, &info.near);
+		info_probe_rails(env, false, &info.far);
+	}
 	if (info.as_json)
 		print_json(&info);
 	else

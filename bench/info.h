@@ -12,6 +12,7 @@
 /* Of each kind at most: what is beyond is counted, and not shown. */
 #define INFO_DEVICES_MAX 64
 #define INFO_GIDS_MAX 64
+#define INFO_RAILS_MAX 4
 
 struct info_gid {
 	int index;
@@ -51,6 +52,17 @@ struct info_source {
 	struct info_device devices[INFO_DEVICES_MAX];
 };
 
+/* The rails of this rank's ports: to ranks of this host, and of others. */
+struct info_rails {
+	char error[512]; /* why they are not known, or "" */
+	int n;
+	struct {
+		char name[32];
+		const char *link_layer;
+		double rate_gbps; /* 0: unknown */
+	} rails[INFO_RAILS_MAX];
+};
+
 /*
  * Ask for all that there is; what fails is said in the errors.  @env are the
  * settings that choose, NULL where they cannot be read.
@@ -59,6 +71,8 @@ void info_probe(int (*get)(const struct verbs_table **out), const char *name,
 		const struct base_env *env, struct info_source *source);
 /* Can librdmacm connect here?  Why not; "" where it can. */
 void info_probe_cm(char why[512]);
+void info_probe_rails(const struct base_env *env, bool one_host,
+		      struct info_rails *rails);
 void info_release(struct info_source *source);
 
 #endif

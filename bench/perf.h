@@ -48,6 +48,8 @@ struct perf_options {
 	bool is_launched;  /* ranks are found in the environment */
 	int64_t n_procs;   /* local ranks to fork */
 	int64_t n_threads; /* ranks of each process */
+	const char *nodes; /* NULL, or how ranks pretend to be nodes */
+	int *node_of;	   /* then [n_procs]: WREATH_NODE of each */
 	int n_cores;	   /* of this host, before ranks are bound to them */
 	int64_t n_iters;   /* 0: as many as fit @seconds */
 	int64_t n_warmup;

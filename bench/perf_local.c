@@ -102,6 +102,14 @@ static int be_process(const struct local *local, int process, int events)
 	return status;
 }
 
+static void be_on_node(int node)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", node);
+	setenv("WREATH_NODE", text, 1);
+}
+
 static _Noreturn void child(const struct local *local, int process,
 			    pid_t parent, int events, int gate)
 {
@@ -116,6 +124,8 @@ static _Noreturn void child(const struct local *local, int process,
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_IGN);
+	if (local->options->node_of)
+		be_on_node(local->options->node_of[process]);
 	/* Else two ranks may share a core while another is idle. */
 	if (local->options->n_procs <= local->options->n_cores &&
 	    local->options->n_threads == 1)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line of `wreath perf`: that of nccl-tests, and some more. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@ static const struct bench_option option_table[] = {
 	 BENCH_INT, AT(n_procs), 1, PERF_RANKS_MAX, NULL},
 	{'t', "nthreads", "N", "ranks in each process, as threads (1)",
 	 BENCH_INT, AT(n_threads), 1, 64, NULL},
+	{0, "nodes", "N|LIST", "pretend to be N nodes, or nodes of so many "
+	 "ranks each: 3,5", BENCH_TEXT, AT(nodes), 0, 0, NULL},
 	{'n', "iters", "N", "operations to time (what --seconds holds)",
 	 BENCH_INT, AT(n_iters), 1, COUNT_MAX, NULL},
 	{'w', "warmup_iters", "N", "operations before that (5)", BENCH_INT,
@@ -205,6 +208,38 @@ static int check_ranks(const struct bench_args *args,
 	return 0;
 }
 
+/* Ranks of one process have one environment, and so are on one node. */
+static int take_nodes(const struct bench_args *args,
+		      struct perf_options *options)
+{
+	int n = (int)(options->n_procs * options->n_threads);
+	int t = (int)options->n_threads;
+	int i;
+
+	if (!options->nodes)
+		return 0;
+	if (options->is_launched)
+		return bench_refuse(args, "a launcher has started the ranks: "
+					  "`wreath run --nodes`, or "
+					  "WREATH_NODE, makes them nodes");
+	options->node_of = calloc((size_t)n, sizeof(*options->node_of));
+	if (!options->node_of)
+		return bench_refuse(args, "no memory for %d ranks", n);
+	if (bench_nodes(args, options->nodes, n, options->node_of))
+		return BENCH_BAD;
+	for (i = 0; i < n; i++)
+		if (options->node_of[i] != options->node_of[i / t * t])
+			return bench_refuse(args, "--nodes puts ranks %d and "
+						  "%d, threads of one process, "
+						  "on two nodes: give each "
+						  "node a multiple of the %d "
+						  "threads of --nthreads",
+					    i / t * t, i, t);
+	for (i = 0; i < options->n_procs; i++)
+		options->node_of[i] = options->node_of[i * t];
+	return 0;
+}
+
 static bool is_launched(void)
 {
 	static const char *const names[] = {"WREATH_RANK", "PMI_RANK",
@@ -257,7 +292,8 @@ int perf_options_read(int argc, char **argv, struct perf_options *options)
 		return BENCH_USAGE + 1;
 	}
 	if (complete(&args, options, &env) ||
-	    check_ranks(&args, options, is_launched()))
+	    check_ranks(&args, options, is_launched()) ||
+	    take_nodes(&args, options))
 		return BENCH_USAGE + 1;
 	return 0;
 }

@@ -104,39 +104,41 @@ static void guard_stop(struct guard *guard)
 	free(guard);
 }
 
-static bool is_ours(const char *setting)
+static bool is_ours(const struct ranks_args *args, const char *setting)
 {
 	return !strncmp(setting, "WREATH_RANK=", 12) ||
+	       (args->nodes && !strncmp(setting, "WREATH_NODE=", 12)) ||
 	       !strncmp(setting, "WREATH_N_RANKS=", 15) ||
 	       !strncmp(setting, "WREATH_COMM_ID=", 15);
 }
 
 /*
- * The environment of the ranks, all but WREATH_RANK, whose place is the first:
- * made before fork(), since a child of a process with threads must not
- * allocate.
+ * The environment of the ranks, all but what differs between them, whose place
+ * is the first, WREATH_RANK and perhaps WREATH_NODE: made before fork(), since
+ * a child of a process with threads must not allocate.
  */
-static char **environment_new(int n, const struct wreath_unique_id *id)
+static char **environment_new(const struct ranks_args *args,
+			      const struct wreath_unique_id *id)
 {
 	char hex[2 * sizeof(id->bytes) + 1];
 	size_t length = 0;
-	size_t at = 1;
+	size_t at = args->nodes ? 2 : 1;
 	char **env;
 	size_t i;
 
 	while (environ[length])
 		length++;
-	env = calloc(length + 4, sizeof(*env));
+	env = calloc(length + 5, sizeof(*env));
 	if (!env)
 		return NULL;
 	for (i = 0; i < length; i++) {
-		if (!is_ours(environ[i]))
+		if (!is_ours(args, environ[i]))
 			env[at++] = environ[i];
 	}
 	for (i = 0; i < sizeof(id->bytes); i++)
 		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
 	if (asprintf(&env[at], "WREATH_COMM_ID=%s", hex) < 0 ||
-	    asprintf(&env[at + 1], "WREATH_N_RANKS=%d", n) < 0) {
+	    asprintf(&env[at + 1], "WREATH_N_RANKS=%d", args->n) < 0) {
 		free(env);
 		return NULL;
 	}
@@ -145,7 +147,7 @@ static char **environment_new(int n, const struct wreath_unique_id *id)
 
 static void environment_free(char **env)
 {
-	size_t n = 1;
+	size_t n = 2;
 
 	while (env[n])
 		n++;
@@ -205,7 +207,7 @@ static int start_one(const struct ranks_args *args, struct ranks *ranks, int i,
 {
 	struct rank *rank = &ranks->rank[i];
 	pid_t launcher = getpid();
-	char setting[32];
+	char setting[32], node[32];
 	int out[2];
 	int err[2];
 
@@ -218,6 +220,10 @@ static int start_one(const struct ranks_args *args, struct ranks *ranks, int i,
 	}
 	snprintf(setting, sizeof(setting), "WREATH_RANK=%d", i);
 	env[0] = setting;
+	if (args->nodes) {
+		snprintf(node, sizeof(node), "WREATH_NODE=%d", args->nodes[i]);
+		env[1] = node;
+	}
 	rank->pid = fork();
 	if (!rank->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -294,7 +300,7 @@ int ranks_start(const struct ranks_args *args, struct ranks *ranks)
 		fprintf(stderr, "wreath run: %s\n", wreath_error_text());
 		return BENCH_WREATH;
 	}
-	env = environment_new(args->n, &id);
+	env = environment_new(args, &id);
 	if (!env)
 		return fail("start");
 	status = start_all(args, ranks, env);

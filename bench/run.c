@@ -18,6 +18,7 @@
 
 struct run {
 	int64_t n_ranks;
+	const char *nodes;
 	double timeout_s;
 	bool no_prefix;
 	struct ranks_args start;
@@ -31,7 +32,10 @@ struct run {
 
 static const struct bench_option options[] = {
 	{'n', "ranks", "N", "how many ranks to start, 1 to 1024", BENCH_INT,
-	 offsetof(struct run, n_ranks), 1, 1024, NULL},
+	 offsetof(struct run, n_ranks), 1, RANKS_MAX, NULL},
+	{0, "nodes", "N|LIST", "pretend to be N nodes, or nodes of so many "
+	 "ranks each: 3,5", BENCH_TEXT, offsetof(struct run, nodes), 0, 0,
+	 NULL},
 	{0, "timeout", "SECONDS", "end all after that time, with status 124",
 	 BENCH_NUMBER, offsetof(struct run, timeout_s), 0, 10000000, NULL},
 	{0, "no-prefix", NULL, "do not put [RANK] before every line",
@@ -52,6 +56,17 @@ static const char usage_text[] =
 static uint64_t now_ms(void)
 {
 	return base_now_ns() / 1000000;
+}
+
+/* Numbers for all that may be asked for: the launcher lives once. */
+static int take_nodes(const struct bench_args *args, struct run *run)
+{
+	static int nodes[RANKS_MAX];
+
+	if (bench_nodes(args, run->nodes, run->start.n, nodes))
+		return BENCH_USAGE + 1;
+	run->start.nodes = nodes;
+	return 0;
 }
 
 /* 0 to go on, else the exit status plus one. */
@@ -78,7 +93,7 @@ static int parse(int argc, char **argv, struct run *run)
 	run->start.n = (int)run->n_ranks;
 	run->start.no_prefix = run->no_prefix;
 	run->start.argv = argv + args.at - 1;
-	return 0;
+	return run->nodes ? take_nodes(&args, run) : 0;
 }
 
 static void end_all(struct run *run, int status)

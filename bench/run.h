@@ -12,6 +12,8 @@
 
 #include "bench/bench.h"
 
+/* Processes that one launcher minds: two pipes each. */
+#define RANKS_MAX 1024
 /* Longer lines are carried in pieces. */
 #define RELAY_LINE_MAX 32768
 
@@ -50,6 +52,7 @@ struct ranks {
 struct ranks_args {
 	char **argv; /* the program and its words, NULL ends them */
 	int n;
+	const int *nodes; /* [n]: WREATH_NODE of each; NULL: left as it is */
 	bool no_prefix;
 	/* What the ranks get back; the launcher has blocked its own. */
 	const sigset_t *mask;

@@ -150,8 +150,9 @@ WREATH_API int wreath_comm_rank(const struct wreath_comm *comm);
 WREATH_API int wreath_comm_size(const struct wreath_comm *comm);
 
 /*
- * The device and port in use, such as "soft0:1 RoCEv2 fe80::1".  Owned by the
- * communicator; NULL if @comm is not one.
+ * The devices and ports in use, such as "soft0:1 RoCEv2 fe80::1", all rails
+ * among them, separated by commas.  Owned by the communicator; NULL if @comm is
+ * not one.
  */
 WREATH_API const char *wreath_comm_device(const struct wreath_comm *comm);
 

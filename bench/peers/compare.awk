@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: MIT
-# Lines "LIBRARY RANKS ROUND BYTES MICROSECONDS [ALGORITHM]" to a table of
-# medians and ratios, and to the JSON file @json.
+# Lines "COLLECTIVE LIBRARY RANKS ROUND BYTES MICROSECONDS [ALGORITHM]" to a
+# table of medians and ratios, and to the JSON file @json.
 
 {
-	key = $2 " " $4
-	us[$1, key, $3] = $5
-	if ($1 == "wreath")
-		algo[key] = $6
-	else if (!($1 in is_peer)) {
-		is_peer[$1] = 1
-		peer[++n_peers] = $1
+	key = $1 " " $3 " " $5
+	us[$2, key, $4] = $6
+	if ($2 == "wreath")
+		algo[key] = $7
+	else if (!($2 in is_peer)) {
+		is_peer[$2] = 1
+		peer[++n_peers] = $2
 	}
 	if (!(key in seen)) {
 		seen[key] = 1
 		keys[++n_keys] = key
 	}
-	if ($3 > n_rounds)
-		n_rounds = $3
+	if ($4 > n_rounds)
+		n_rounds = $4
 }
 
 # Of @library's rounds; 0 where it has none.
@@ -52,10 +52,10 @@ function spread(library, key,    i, ratio)
 }
 
 END {
-	printf "%5s %10s", "ranks", "bytes"
+	printf "%-14s %5s %10s", "collective", "ranks", "bytes"
 	for (p = 1; p <= n_peers; p++)
 		printf " %12s", peer[p]
-	printf " %12s %-8s %6s %s\n", "wreath", "algo", "ratio", "(min..max)"
+	printf " %12s %-10s %6s %s\n", "wreath", "algo", "ratio", "(min..max)"
 	printf "[" >json
 	for (k = 1; k <= n_keys; k++) {
 		key = keys[k]
@@ -63,7 +63,7 @@ END {
 		mine = median("wreath", key)
 		best = ""
 		best_us = 0
-		printf "%5d %10d", part[1], part[2]
+		printf "%-14s %5d %10d", part[1], part[2], part[3]
 		for (p = 1; p <= n_peers; p++) {
 			theirs = median(peer[p], key)
 			if (theirs)
@@ -76,20 +76,20 @@ END {
 			}
 		}
 		if (!mine || !best_us) {
-			printf " %12.2f %-8s\n", mine, algo[key]
+			printf " %12.2f %-10s\n", mine, algo[key]
 			continue
 		}
 		spread(best, key)
-		printf " %12.2f %-8s %6.2f (%.2f..%.2f)\n", mine, algo[key], \
+		printf " %12.2f %-10s %6.2f (%.2f..%.2f)\n", mine, algo[key], \
 			mine / best_us, ratio_min, ratio_max
-		printf "%s\n  {\"collective\": \"all_reduce\", " \
+		printf "%s\n  {\"collective\": \"%s\", " \
 			"\"ranks\": %d, \"bytes\": %d, \"wreath_us\": %.4f, " \
 			"\"wreath_algo\": \"%s\", \"best_peer\": \"%s\", " \
 			"\"best_peer_us\": %.4f, \"ratio\": %.4f, " \
 			"\"ratio_min\": %.4f, \"ratio_max\": %.4f}", \
-			n_written++ ? "," : "", part[1], part[2], mine, \
-			algo[key], best, best_us, mine / best_us, ratio_min, \
-			ratio_max >json
+			n_written++ ? "," : "", part[1], part[2], part[3], \
+			mine, algo[key], best, best_us, mine / best_us, \
+			ratio_min, ratio_max >json
 	}
 	printf "\n]\n" >json
 }

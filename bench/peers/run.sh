@@ -1,16 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh BUILD: measure all-reduce of MPI, Gloo and wreath in turn, and compare.
+# run.sh BUILD: measure collectives of MPI, Gloo and wreath in turn, compare.
 # BUILD/wreath is there already.  README.md beside this file explains it all.
 #
 #   RANKS="2 4 8"   SIZES="8 1024 ..." in bytes   ROUNDS=3
+#   COLLECTIVES="all_reduce all_gather reduce_scatter broadcast all_to_all"
 #   PEERS="openmpi openmpi-ucx mpich gloo"   DURATION=0.2 seconds a measurement
 #   TOUCH=1 writes the input before each operation
 set -u
 here=$(dirname "$0")
 build=$1
 out=$build/peers
+collectives=${COLLECTIVES:-all_reduce}
 ranks=${RANKS:-2 4 8}
 sizes=${SIZES:-8 1024 65536 1048576 16777216}
 rounds=${ROUNDS:-3}
@@ -83,7 +85,7 @@ open_mpi() {
 	[ "$(id -u)" != 0 ] || options+=(--allow-run-as-root)
 	# shellcheck disable=SC2086
 	timeout -k 5 600 mpirun.openmpi "${options[@]}" "$@" -n "$n" \
-		"$out/openmpi" "$duration" "$touch" $sizes
+		"$out/openmpi" "$collective" "$duration" "$touch" $sizes
 }
 
 # measure PEER RANKS: lines "BYTES MICROSECONDS" on standard output.
@@ -98,7 +100,7 @@ measure() {
 	mpich)
 		# shellcheck disable=SC2086
 		timeout -k 5 600 mpirun.mpich -bind-to "$(binding "$2")" -n "$2" \
-			"$out/mpich" \
+			"$out/mpich" "$collective" \
 			"$duration" "$touch" $sizes
 		;;
 	gloo)
@@ -106,7 +108,8 @@ measure() {
 		rm -rf "$store" && mkdir "$store" || return
 		# shellcheck disable=SC2086
 		timeout -k 5 600 "$build/wreath" run --no-prefix -n "$2" \
-			"$out/gloo" "$store" "$duration" "$touch" $sizes
+			"$out/gloo" "$collective" "$store" "$duration" \
+			"$touch" $sizes
 		status=$?
 		rm -rf "$store"
 		return $status
@@ -118,11 +121,13 @@ measure() {
 measure_wreath() {
 	local options=(-q --place out --seconds "$duration" --csv -)
 	[ "$touch" = 0 ] || options+=(--touch)
-	timeout -k 5 600 "$build/wreath" perf all_reduce -g "$1" \
+	timeout -k 5 600 "$build/wreath" perf "$collective" -g "$1" \
 		"${options[@]}" --buffers "${BUFFERS:-alloc}" \
 		--sizes "$(echo "$sizes" | tr -s ' ' ,)" >"$out/wreath.csv" ||
 		return
-	awk -F, 'NR > 1 { print $5, $11, $4 }' "$out/wreath.csv"
+	awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+		NR > 1 { print $at["bytes"], $at["avg_us"], $at["algo"] }' \
+		"$out/wreath.csv"
 }
 
 last_words() {
@@ -148,12 +153,49 @@ take() {
 		}
 	fi
 	while read -r line; do
-		echo "$peer $n $round $line"
+		echo "$collective $peer $n $round $line"
 	done <<<"$lines" >>"$out/raw"
+}
+
+check_collectives() {
+	local name
+	for name in "$@"; do
+		case $name in
+		all_reduce | all_gather | reduce_scatter | broadcast | \
+			all_to_all) ;;
+		*)
+			say "COLLECTIVES: '$name' is none that is measured here"
+			exit 6
+			;;
+		esac
+	done
+}
+
+# Sizes of which each block has an element; all_sizes RANKS.
+block_sizes() {
+	local size
+	for size in $all_sizes; do
+		[ "$size" -ge $((4 * $1)) ] && echo "$size"
+	done
+}
+
+# One turn of all libraries.
+turn() {
+	local n=$1 round=$2 peer
+	case $collective in
+	all_reduce | broadcast) sizes=$all_sizes ;;
+	*) sizes=$(block_sizes "$n") ;;
+	esac
+	for peer in $ready wreath; do
+		[ ! -t 2 ] || printf '\r\033[K%s' \
+			"round $round: $collective, $peer, $n ranks ..." >&2
+		take "$peer" "$n" "$round"
+	done
 }
 
 # shellcheck disable=SC2086
 {
+	check_collectives $collectives
 	check_numbers RANKS $ranks
 	check_numbers SIZES $sizes
 	check_numbers ROUNDS $rounds
@@ -172,19 +214,17 @@ done
 [ -n "$ready" ] || { say "there is no peer to compare with"; exit 77; }
 
 : >"$out/raw"
+all_sizes=$sizes
 for round in $(seq "$rounds"); do
-	for n in $ranks; do
-		for peer in $ready wreath; do
-			[ ! -t 2 ] || printf '\r\033[K%s' \
-				"round $round: $peer, $n ranks ..." >&2
-			take "$peer" "$n" "$round"
+	for collective in $collectives; do
+		for n in $ranks; do
+			turn "$n" "$round"
 		done
 	done
 done
 [ ! -t 2 ] || printf '\r\033[K' >&2
 
-echo "all_reduce, float32 sum, out of place, $rounds rounds of $duration s;" \
-	"medians in us"
+echo "float32, sum, out of place, $rounds rounds of $duration s; medians in us"
 [ "$touch" = 0 ] || echo "the input is written before each operation"
 echo
 awk -v json="$build/bench-peers.json" -f "$here/compare.awk" "$out/raw"

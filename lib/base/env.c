@@ -51,6 +51,9 @@ static const struct base_env_var table[BASE_N_ENV] = {
 	[BASE_ENV_LOG] = {"WREATH_LOG", BASE_ENV_ENUM, "warn", 0, 0,
 			  "off error warn info debug",
 			  "What is written to stderr."},
+	[BASE_ENV_NODE] = {"WREATH_NODE", BASE_ENV_INT, "-1", -1, 65535, NULL,
+			   "Ranks of one number pretend to be a node, apart "
+			   "from those of others; -1: hosts are nodes."},
 	[BASE_ENV_N_RANKS] = {"WREATH_N_RANKS", BASE_ENV_INT, "1", 1, 65536,
 			      NULL,
 			      "The number of ranks, with WREATH_RANK and "
@@ -79,7 +82,7 @@ static const struct base_env_var table[BASE_N_ENV] = {
 	[BASE_ENV_SOFT] = {"WREATH_SOFT", BASE_ENV_STRING, "roce:1", 0, 511,
 			   NULL,
 			   "The soft devices: a list of ib:N and roce:N, "
-			   "or off."},
+			   "each with @RATE+LATENCY if wanted, or off."},
 	[BASE_ENV_SOFT_FAULTS] = {"WREATH_SOFT_FAULTS", BASE_ENV_STRING, "",
 				  0, 511, NULL,
 				  "Faults for the soft device to inject; "

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* How ranks connect: all of them for a plan, or two for a message. */
-#include <stdio.h>
 #include <string.h>
 
 #include "comm/inner.h"
@@ -108,17 +107,12 @@ static int connecting_init(struct connecting *all, struct wreath_comm *comm,
 static int note_failure(struct connecting *all, struct wreath_comm *comm,
 			int peer, int err)
 {
-	struct net_verdict *verdict;
-
 	if (!all->verdicts)
 		all->verdicts = base_alloc((size_t)comm->n_ranks,
 					   sizeof(*all->verdicts));
 	if (!all->verdicts)
 		return WREATH_ENOMEM;
-	verdict = &all->verdicts[peer];
-	verdict->error = err;
-	snprintf(verdict->text, sizeof(verdict->text), "%.500s",
-		 base_error_text());
+	net_verdict(comm->net, peer, err, &all->verdicts[peer]);
 	return 0;
 }
 

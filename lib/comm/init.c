@@ -94,6 +94,8 @@ static void count_hosts(struct wreath_comm *comm)
 		comm->crowded |= n > topo_cores_count(&cores);
 		comm->all_local &= n == comm->n_ranks;
 		comm->all_ports |= comm->infos[i].all_ports;
+		if (comm->infos[i].has_channels)
+			comm->max_rails = comm->infos[i].channels;
 	}
 }
 
@@ -109,6 +111,8 @@ static int meet(struct wreath_comm *comm)
 		.slots = (int32_t)comm->env.value[BASE_ENV_SLOTS],
 		.all_ports = *comm->env.text[BASE_ENV_HCA] ||
 			     !strcmp(comm->env.text[BASE_ENV_SOFT], "off"),
+		.has_channels = comm->env.is_set[BASE_ENV_CHANNELS],
+		.node = (int32_t)comm->env.value[BASE_ENV_NODE],
 		.slot_bytes = comm->env.value[BASE_ENV_SLOT_BYTES],
 	};
 	int err, i;
@@ -124,7 +128,8 @@ static int meet(struct wreath_comm *comm)
 			 "rank %d (%.63s, pid %d)", i, who->host, who->pid);
 	}
 	count_hosts(comm);
-	return compare_infos(comm);
+	err = compare_infos(comm);
+	return err ? err : comm_nodes_find(comm);
 }
 
 static void comm_free(struct wreath_comm *comm)
@@ -140,6 +145,8 @@ static void comm_free(struct wreath_comm *comm)
 	pthread_mutex_destroy(&comm->error_lock);
 	base_free(comm->infos);
 	base_free(comm->names);
+	base_free(comm->hosts);
+	base_free(comm->nodes);
 	base_free(comm);
 }
 
@@ -190,7 +197,10 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 	pthread_mutex_init(&comm->error_lock, NULL);
 	comm->infos = base_alloc((size_t)n_ranks, sizeof(*comm->infos));
 	comm->names = base_alloc((size_t)n_ranks, sizeof(*comm->names));
-	if (!comm->infos || !comm->names)
+	comm->hosts = base_alloc((size_t)n_ranks, sizeof(*comm->hosts));
+	comm->nodes = base_alloc((size_t)n_ranks, sizeof(*comm->nodes));
+	comm->n_nodes = 1;
+	if (!comm->infos || !comm->names || !comm->hosts || !comm->nodes)
 		err = WREATH_ENOMEM;
 	if (!err && n_ranks > 1)
 		err = join(comm, id);

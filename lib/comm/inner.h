@@ -30,6 +30,8 @@ struct comm_info {
 	uint32_t version;
 	int32_t algo, arrival, channels, connect, slots;
 	int32_t all_ports; /* this rank needs more than the soft device */
+	int32_t has_channels; /* WREATH_CHANNELS is set */
+	int32_t node;	      /* that it pretends to be on, or -1 */
 	int64_t slot_bytes;
 };
 
@@ -37,6 +39,9 @@ struct wreath_comm {
 	uint64_t magic;
 	int rank, n_ranks;
 	bool crowded, all_local, all_ports, is_final;
+	int n_nodes;
+	int max_rails; /* 0: as many as there are */
+	uint32_t *hosts, *nodes; /* [n_ranks]: see nodes.c */
 	unsigned int settings; /* enum sched_setting, for sched_choose() */
 	struct base_env env;
 	struct boot *boot;
@@ -183,6 +188,12 @@ struct net_notes comm_notes(struct wreath_comm *comm);
 int comm_while_waiting(void *arg);
 /* For boot: what this rank, its net in @arg, is doing. */
 size_t comm_answer(void *arg, const void *ask, size_t bytes, void *reply);
+
+/*
+ * nodes.c: number the hosts and nodes of all ranks, by what they have told.
+ * WREATH_EMISMATCH where only some of them pretend to be on one.
+ */
+int comm_nodes_find(struct wreath_comm *comm);
 
 /* ports.c: find the ports of this rank, and those that each peer is reached
  * by.  Collective. */

@@ -78,6 +78,8 @@ int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
 		.n_ranks = comm->n_ranks,
 		.n_channels = comm->net->n_channels,
 		.root = (int)sign->root,
+		.n_nodes = comm->n_nodes,
+		.nodes = comm->nodes,
 	};
 	struct comm_plan *plan = base_alloc(1, sizeof(*plan));
 	int err;

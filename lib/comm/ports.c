@@ -12,6 +12,7 @@ static int open_net(struct wreath_comm *comm)
 		.all_local = comm->all_local,
 		.all_ports = comm->all_ports,
 		.crowded = comm->crowded,
+		.max_rails = comm->max_rails,
 		.rank = comm->rank,
 		.n_ranks = comm->n_ranks,
 		.names = comm->names,
@@ -44,20 +45,16 @@ static int tell_ports(struct wreath_comm *comm)
 	size_t n = (size_t)comm->n_ranks;
 	uint32_t bytes = (uint32_t)net_offer(comm->net, mine);
 	uint32_t *lengths = base_alloc(n, sizeof(*lengths));
-	bool *is_local = base_alloc(n, sizeof(*is_local));
 	void *offers = NULL;
 	size_t i;
-	int err = lengths && is_local ? 0 : WREATH_ENOMEM;
+	int err = lengths ? 0 : WREATH_ENOMEM;
 
 	if (!err)
 		err = boot_all_gather(comm->boot, &bytes, sizeof(bytes),
 				      lengths);
-	for (i = 0; i < n && !err; i++) {
-		is_local[i] = comm->infos[i].host_id ==
-			      comm->infos[comm->rank].host_id;
+	for (i = 0; i < n && !err; i++)
 		if (lengths[i] > bytes && lengths[i] <= NET_OFFER_MAX)
 			bytes = lengths[i];
-	}
 	if (!err)
 		offers = base_alloc(n, bytes);
 	if (!err && !offers)
@@ -65,10 +62,10 @@ static int tell_ports(struct wreath_comm *comm)
 	if (!err)
 		err = boot_all_gather(comm->boot, mine, bytes, offers);
 	if (!err)
-		err = net_agree(comm->net, offers, bytes, is_local);
+		err = net_agree(comm->net, offers, bytes, comm->hosts,
+				comm->nodes);
 	else
 		base_free(offers);
-	base_free(is_local);
 	base_free(lengths);
 	return err;
 }

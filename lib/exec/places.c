@@ -81,21 +81,20 @@ static struct net_granting granting(const struct exec_plan *plan, int peer)
 	return what;
 }
 
-/* Does a grant go from @peer to this rank: both know the block's length. */
-static bool is_granted_by(const struct exec_plan *plan, int peer)
+/*
+ * Do this rank and @peer grant each other places?  Where only the two know
+ * the lengths of their blocks, one block that is worth it makes them do so,
+ * whichever way it goes: both conclude alike.
+ */
+static bool do_grant(const struct exec_plan *plan, int peer)
 {
+	const struct exec_args *args = plan->args;
 	uint32_t in = own_block(plan, SCHED_GATHER, peer);
-
-	return !plan->is_private ||
-	       is_worth(plan, exec_block_bytes(&plan->args->in, in));
-}
-
-static bool is_granted_to(const struct exec_plan *plan, int peer)
-{
 	uint32_t out = own_block(plan, SCHED_SCATTER, peer);
 
 	return !plan->is_private ||
-	       is_worth(plan, exec_block_bytes(&plan->args->out, out));
+	       is_worth(plan, exec_block_bytes(&args->in, in)) ||
+	       is_worth(plan, exec_block_bytes(&args->out, out));
 }
 
 static int grant(struct exec_plan *plan)
@@ -110,7 +109,7 @@ static int grant(struct exec_plan *plan)
 		struct net_granting what;
 
 		conn->granted = 0;
-		if (!is_granted_to(plan, conn->peer))
+		if (!do_grant(plan, conn->peer))
 			continue;
 		what = granting(plan, conn->peer);
 		err = net_place_grant(conn, &what, plan->signature);
@@ -122,7 +121,7 @@ static int grant(struct exec_plan *plan)
 	for (i = plan->n_grants_from; i > 0; i--) {
 		struct net_conn *conn = plan->grants_from[i - 1];
 
-		if (is_granted_by(plan, conn->peer))
+		if (do_grant(plan, conn->peer))
 			plan->missing[plan->n_missing++] = conn;
 	}
 	return 0;

@@ -7,7 +7,7 @@
 
 #include "net/inner.h"
 
-static int common_bits(const uint8_t a[16], const uint8_t b[16])
+int net_common_bits(const uint8_t a[16], const uint8_t b[16])
 {
 	int i;
 
@@ -25,7 +25,7 @@ static bool is_one_subnet(const struct net_gid *a, const struct net_gid *b)
 {
 	int prefix = a->prefix > b->prefix ? a->prefix : b->prefix;
 
-	return prefix && common_bits(a->raw, b->raw) >= prefix;
+	return prefix && net_common_bits(a->raw, b->raw) >= prefix;
 }
 
 /* A port whose interface has no address but link-local ones. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "net/inner.h"
@@ -40,6 +41,7 @@ int net_open(const struct net_args *args, struct net **out)
 		net->notes = *args->notes;
 	net->board_fd = -1;
 	net->n_channels = (int)env->value[BASE_ENV_CHANNELS];
+	net->max_rails = args->max_rails ? args->max_rails : NET_CHANNELS_MAX;
 	net->n_slots = (int)env->value[BASE_ENV_SLOTS];
 	net->slot_bytes = slot_bytes(args);
 	if (env->value[BASE_ENV_SLOT_BYTES])
@@ -47,10 +49,9 @@ int net_open(const struct net_args *args, struct net **out)
 			(size_t)env->value[BASE_ENV_SLOT_BYTES], 4096);
 	net->conns = base_alloc(n, sizeof(*net->conns));
 	net->active = base_alloc(n, sizeof(*net->active));
-	net->is_local = base_alloc((size_t)args->n_ranks, sizeof(bool));
-	net->attempts = base_alloc((size_t)args->n_ranks, 1);
-	err = net->conns && net->active && net->is_local && net->attempts
-		      ? 0 : WREATH_ENOMEM;
+	err = net->conns && net->active ? 0 : WREATH_ENOMEM;
+	if (!err)
+		err = net_agree_init(net);
 	if (!err)
 		err = net_mrs_init(net);
 	if (!err)
@@ -74,7 +75,7 @@ const char *net_text(const struct net *net)
 }
 
 int net_box_new(struct net_port *port, size_t bytes, int access,
-		   char **out, int *fd, struct ibv_mr **mr)
+		char **out, int *fd, struct ibv_mr **mr)
 {
 	void *box;
 	int err = mem_shared_new(bytes, &box, fd);
@@ -169,7 +170,7 @@ static void fill_record(struct net_conn *conn, struct net_record *record)
 	record->lid = port->attr.lid;
 	record->link_layer = port->attr.link_layer;
 	record->mtu = (uint8_t)port->attr.active_mtu;
-	record->attempt = net->attempts[conn->peer];
+	record->attempt = net_agree_attempt(conn);
 }
 
 static void conn_free(struct net_conn *conn)
@@ -244,6 +245,23 @@ static void forget(struct net *net, struct net_conn *conn)
 	conn_free(conn);
 }
 
+void net_verdict(const struct net *net, int peer, int error,
+		 struct net_verdict *out)
+{
+	int c;
+
+	memset(out, 0, sizeof(*out));
+	out->error = error;
+	snprintf(out->text, sizeof(out->text), "%.500s", base_error_text());
+	for (c = 0; c < NET_CHANNELS_MAX; c++) {
+		const struct net_conn *conn =
+			net->conns[peer * NET_CHANNELS_MAX + c];
+
+		if (conn && conn->has_failed)
+			out->rail = (uint32_t)(c % net->n_rails);
+	}
+}
+
 int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
 		  const struct net_verdict *theirs)
 {
@@ -273,9 +291,7 @@ void net_close(struct net *net)
 	if (net->board)
 		mem_shared_free(net->board, NET_SIGNS * sizeof(*net->board),
 				net->board_fd);
-	base_free(net->offers);
-	base_free(net->attempts);
-	base_free(net->is_local);
+	net_agree_release(net);
 	base_free(net->active);
 	base_free(net->conns);
 	base_free(net);

@@ -154,7 +154,8 @@ struct net_port_offer {
 	uint16_t lid;
 	uint8_t link_layer, mtu;
 	uint8_t is_soft, n_gids;
-	uint8_t pad[2];
+	uint8_t is_node; /* net_port's */
+	uint8_t pad;
 	struct net_gid gids[NET_GIDS_MAX];
 };
 
@@ -169,6 +170,9 @@ struct net_offer {
 int net_offer_of(const struct net *net, int rank, struct net_offer *out);
 /* "rxe0:1 (Ethernet: 10.77.0.1/24 fe80::1/64), ..." */
 void net_offer_text(const struct net_offer *offer, char *out, size_t size);
+
+/* "InfiniBand", "Ethernet" */
+const char *net_layer_name(int link_layer);
 
 /* ---- choose.c: which pairs of ports can be connected ---- */
 
@@ -198,8 +202,50 @@ int net_pairs(const struct net_offer ends[2], bool is_local,
 	      struct net_pair *pairs, int max);
 /* Why there is none, with the remedy. */
 const char *net_pairs_why_none(const struct net_offer ends[2], bool is_local);
+/* The bits that two addresses have in common from the first on. */
+int net_common_bits(const uint8_t a[16], const uint8_t b[16]);
+
+/* ---- rails.c: the rails that all ranks have ---- */
+
+/* Networks of left-out ports that are named; there may be one a rank. */
+#define NET_LEFT_MAX 8
+
+/* A port that is on no rail, and a rank that has no like of it. */
+struct net_rail_left {
+	int rank, port, lacks;
+};
+
+struct net_rails {
+	int n;	     /* at most NET_CHANNELS_MAX */
+	int n_found; /* also those beyond */
+	uint32_t mbps[NET_PORTS_MAX]; /* of the slowest port; 0: unknown */
+	/* [n_ranks * NET_PORTS_MAX]: by rank and rail the port's place in the
+	 * rank's offer.  The caller's. */
+	uint8_t *ports;
+	int n_left;
+	struct net_rail_left left[NET_LEFT_MAX];
+};
+
+/*
+ * The rails of @offers [n_ranks], the fastest first: no port is on two, and
+ * none can be added.  @one_host: soft ports reach all ranks, and then they are
+ * the rails.  Pure.
+ */
+void net_rails_find(const struct net_offer *offers, int n_ranks, bool one_host,
+		    struct net_rails *rails);
+/* Find those of all ranks' offers, and set the net's. */
+int net_rails_agree(struct net *net);
+/* The rail of @channel to @peer; -1: any pair of ports will do. */
+int net_rail_of(const struct net *net, int peer, int channel);
 
 /* ---- agree.c ---- */
+
+/* What net_agree() needs, and what it leaves. */
+int net_agree_init(struct net *net);
+void net_agree_release(struct net *net);
+
+/* How many pairs have been tried for @conn. */
+uint8_t net_agree_attempt(const struct net_conn *conn);
 
 /* The pair that is to be tried now for @conn; fills in its port and GIDs. */
 int net_agree_conn(struct net_conn *conn);
@@ -207,7 +253,7 @@ int net_agree_conn(struct net_conn *conn);
 /* " of rxe0:1", the port at the peer's end; "" where it is not known. */
 void net_agree_far_port(const struct net_conn *conn, char out[40]);
 
-/* Count the pair of @peer as tried; WREATH_ENET when it was the last. */
+/* Count what the verdicts name as tried; WREATH_ENET when it was the last. */
 int net_agree_next(struct net *net, int peer, const struct net_verdict *mine,
 		   const struct net_verdict *theirs);
 
@@ -256,6 +302,17 @@ int net_qp_new(struct net_conn *conn);
 /* Shared memory, registered with the port. */
 int net_box_new(struct net_port *port, size_t bytes, int access, char **out,
 		int *fd, struct ibv_mr **mr);
+
+/* Is the peer's memory to be reached by load and store? */
+static inline bool net_port_maps(const struct net_port *port)
+{
+	return port->device->verbs->map && port->line_order &&
+	       !verbs_is_paced(port->device);
+}
+static inline bool net_maps(const struct net_conn *conn)
+{
+	return net_port_maps(conn->port);
+}
 
 /* Give back what the device mapped; NULL is allowed. */
 static inline void net_unmap(struct net_conn *conn, const void *mapped)

@@ -16,6 +16,16 @@
  * receiver polls it.  Elsewhere the payload's own WRITE carries both, shortened
  * to immediate data, and completions are polled: one request a message.
  *
+ * A rail is one port of each rank, all of one provider and link layer and in
+ * one subnet, so that each reaches all others of its rail.  All ranks find the
+ * same rails, in the same order, out of all ranks' offers: those ports that
+ * every rank has the like of; the rest is named in the log and left out.
+ * Channel k is on rail k % n_rails, and no queue pair crosses rails: within a
+ * rail the pairs of addresses are tried in their order.  Ranks of one node are
+ * joined by the best pair of ports that they have, on every channel, and not
+ * by rails, unless all ranks are one node.  Where there is one rail, or no
+ * port that all ranks have, each two ranks use the best pair that they have.
+ *
  * This room must never know schedules, sockets or the public API.  A struct
  * net is used by one thread at a time.  Only net_block() waits for a peer.
  */
@@ -72,6 +82,7 @@ struct net_conn {
 	uint32_t rkey; /* of the peer's mailbox */
 	uint32_t lkey_stage;
 	bool ready;
+	bool has_failed; /* net_conn_ready() has, by this pair of ports */
 	bool is_mending; /* what is sent now is sent when mended */
 	bool is_reading; /* a READ of net_sign_read() is under way */
 	uint32_t n_posted, n_done; /* send requests, and those reclaimed */
@@ -99,26 +110,17 @@ struct net_conn {
 	uint64_t bytes_sent;
 };
 
-struct net_args {
-	const struct base_env *env;
-	/* Providers, best first for peers of the own host: soft, then ibv. */
-	const struct verbs_table *soft, *ibv; /* NULL: not there */
-	bool all_local;	 /* no rank is on another host */
-	bool all_ports;	 /* ... but some rank wants another port than soft */
-	bool crowded;	 /* ranks outnumber the cores they may use */
-	int rank, n_ranks;
-	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
-	char (*names)[128];
-	const struct net_notes *notes; /* NULL: nothing broken is mended */
-};
-
 struct net {
 	int rank, n_ranks;
-	int n_channels, n_slots;
+	int n_channels, n_slots; /* n_channels: a multiple of n_rails */
+	int n_rails; /* at least 1 */
+	/* Megabits a second of each rail: of its slowest port, the fastest
+	 * rail first; all are 0 where one is not known. */
+	uint32_t rail_mbps[NET_CHANNELS_MAX];
 	size_t slot_bytes;
 	struct net_port *started[NET_PORTS_MAX]; /* ports in use */
 	int n_started;
-	bool polls_completions; /* one of them has no line order */
+	bool polls_completions; /* one has no line order, or is paced */
 	struct net_conn **conns; /* [n_ranks * NET_CHANNELS_MAX] */
 	struct net_conn **active; /* those there are */
 	int n_active;
@@ -143,9 +145,16 @@ struct net {
 	int n_ports;
 	char *offers; /* [n_ranks], @offer_bytes each */
 	size_t offer_bytes;
-	bool *is_local;	   /* [n_ranks]: on this host */
-	uint8_t *attempts; /* [n_ranks]: pairs of ports that did not work */
-	char text[256];
+	uint32_t *hosts, *nodes; /* [n_ranks]: where each rank is */
+	uint32_t n_nodes;
+	int max_rails;
+	/* [n_ranks * NET_PORTS_MAX]: by rank and rail the port's place in the
+	 * rank's offer, where n_rails > 1. */
+	uint8_t *rail_ports;
+	/* [n_ranks * NET_CHANNELS_MAX]: by peer and rail, the pairs that did
+	 * not work. */
+	uint8_t *attempts;
+	char text[512];
 };
 
 int net_open(const struct net_args *args, struct net **out);
@@ -156,13 +165,15 @@ void net_close(struct net *net);
  * NET_OFFER_MAX bytes at most, and returns its length.  net_agree() takes all
  * of them in order of rank, @bytes apart, and with them chooses ports for each
  * peer, as that peer does.  It takes @offers over, which base_free() frees;
- * @is_local [n_ranks] tells who is on this host, and is copied.  It may block
- * for seconds where the only way to a peer leads over a router.
+ * @hosts and @nodes [n_ranks] number the host and the node of each rank, from
+ * 0 without gaps, and are copied; a node is within a host.  n_channels, n_rails
+ * and rail_mbps are final from here on.  It may block for seconds where the
+ * only way to a peer leads over a router.
  * Errors: WREATH_ENET with both ends' ports where none fit, WREATH_EMISMATCH.
  */
 size_t net_offer(const struct net *net, void *out);
 int net_agree(struct net *net, void *offers, size_t bytes,
-	      const bool *is_local);
+	      const uint32_t *hosts, const uint32_t *nodes);
 
 /*
  * The connection to @peer on @channel, or NULL while there is none.  Made in
@@ -172,9 +183,10 @@ int net_agree(struct net *net, void *offers, size_t bytes,
  * messages may be sent.
  *
  * net_conn_ready() returns WREATH_EAGAIN where the pair of ports does not
- * work, with the text set.  When it did at either end, both exchange verdicts
- * and call net_conn_next(), which frees what there is, and both begin again
- * with the next pair; WREATH_ENET when there is none.
+ * work, with the text set.  When it did at either end, both exchange verdicts,
+ * which net_verdict() fills in, and call net_conn_next(), which frees what
+ * there is, and both begin again with the next pair; WREATH_ENET when there is
+ * none.
  */
 static inline struct net_conn *net_conn(struct net *net, int peer, int channel)
 {
@@ -184,16 +196,18 @@ int net_conn_new(struct net *net, int peer, int channel,
 		 struct net_record *record);
 int net_conn_ready(struct net *net, int peer, int channel,
 		   const struct net_record *record);
+void net_verdict(const struct net *net, int peer, int error,
+		 struct net_verdict *out);
 int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
 		  const struct net_verdict *theirs);
 int net_conn_reach(struct net *net, int peer, int channel);
 
-/* What a channel carries of a vector, beside the others. */
+/* What a channel carries of a vector, beside the others: as its rail does. */
 static inline uint32_t net_channel_weight(const struct net *net, int channel)
 {
-	(void)net;
-	(void)channel;
-	return 1;
+	uint32_t mbps = net->rail_mbps[channel % net->n_rails];
+
+	return mbps ? mbps : 1;
 }
 
 /* Can every rank store to and load from every other's memory? */
@@ -201,9 +215,6 @@ bool net_maps_all(const struct net *net);
 
 /* The devices and ports in use, for messages. */
 const char *net_text(const struct net *net);
-
-/* Log what the devices have reported.  A system call; not for a data path. */
-void net_events(struct net *net);
 
 /*
  * Reclaim sends, count arrivals, mend what is broken, and find failures.  0 or
@@ -216,17 +227,6 @@ int net_poll(struct net *net);
  * peers are asked to wake us.
  */
 int net_block(struct net *net, int timeout_ms);
-
-/*
- * READ the signature that @conn's peer had for operation @seq.  Blocks up to
- * @timeout_ms.  WREATH_EAGAIN: no answer, or it has not come that far;
- * otherwise 0, and sign->seq tells which operation the entry is of.
- */
-int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
-		  struct net_sign *sign);
-
-/* Post the signature of our operation for the peers to READ. */
-void net_sign_post(struct net *net, const struct net_sign *sign);
 
 /* ---- the data path ---- */
 

@@ -38,6 +38,10 @@ struct net_notes {
 };
 
 struct net;
+struct net_conn;
+
+/* Log what the devices have reported.  A system call; not for a data path. */
+void net_events(struct net *net);
 
 /*
  * To be called now and then by whoever waits, net_poll() alone does not do it:
@@ -64,5 +68,16 @@ int net_overdue(struct net *net);
  */
 size_t net_answer(const struct net *net, const void *ask, size_t bytes,
 		  void *reply);
+
+/*
+ * READ the signature that @conn's peer had for operation @seq.  Blocks up to
+ * @timeout_ms.  WREATH_EAGAIN: no answer, or it has not come that far;
+ * otherwise 0, and sign->seq tells which operation the entry is of.
+ */
+int net_sign_read(struct net_conn *conn, uint64_t seq, int timeout_ms,
+		  struct net_sign *sign);
+
+/* Post the signature of our operation for the peers to READ. */
+void net_sign_post(struct net *net, const struct net_sign *sign);
 
 #endif

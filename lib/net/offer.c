@@ -6,7 +6,7 @@
 
 #include "net/inner.h"
 
-#define OFFER_MAGIC 0x776f0001u /* "wo", version 1 */
+#define OFFER_MAGIC 0x776f0002u /* "wo", version 2 */
 
 #define HEAD_BYTES offsetof(struct net_offer, ports)
 #define PORT_BYTES offsetof(struct net_port_offer, gids)
@@ -19,7 +19,7 @@ static void fill(const struct net_port *port, struct net_port_offer *out)
 	memset(out, 0, sizeof(*out));
 	snprintf(out->name, sizeof(out->name), "%.26s:%d", port->device->name,
 		 port->number);
-	out->mbps = verbs_port_mbps(&port->attr);
+	out->mbps = verbs_mbps(port->device, &port->attr);
 	out->lid = port->attr.lid;
 	/* Old drivers leave it open, and are InfiniBand. */
 	out->link_layer = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET
@@ -27,6 +27,7 @@ static void fill(const struct net_port *port, struct net_port_offer *out)
 				  : IBV_LINK_LAYER_INFINIBAND;
 	out->mtu = (uint8_t)port->attr.active_mtu;
 	out->is_soft = port->is_soft;
+	out->is_node = port->is_node;
 	out->n_gids = (uint8_t)port->n_gids;
 	memcpy(out->gids, port->gids, sizeof(out->gids));
 }
@@ -114,6 +115,12 @@ int net_offer_of(const struct net *net, int rank, struct net_offer *out)
 			  net->names[rank]);
 }
 
+const char *net_layer_name(int link_layer)
+{
+	return link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
+						     : "InfiniBand";
+}
+
 static size_t gid_text(const struct net_gid *gid, char *out, size_t size)
 {
 	int prefix = gid->kind == NET_GID_IPV4 ? gid->prefix - 96 : gid->prefix;
@@ -143,8 +150,10 @@ void net_offer_text(const struct net_offer *offer, char *out, size_t size)
 			snprintf(lid, sizeof(lid), " LID %u", port->lid);
 		at += (size_t)snprintf(out + at, size - at, "%s%s (%s%s%s",
 				       i ? ", " : "", port->name,
-				       ib ? "InfiniBand" : "Ethernet", lid,
-				       port->is_soft ? ", this host only" : "");
+				       net_layer_name(port->link_layer), lid,
+				       port->is_node   ? ", this node only"
+				       : port->is_soft ? ", this host only"
+						       : "");
 		for (j = 0; j < port->n_gids && at < size; j++)
 			at += gid_text(&port->gids[j], out + at, size - at);
 		if (at < size)

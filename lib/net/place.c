@@ -117,7 +117,7 @@ static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
 		       uint64_t bytes)
 {
 	/* As with the slots: where completions are polled, all is WRITEs. */
-	if (!conn->port->device->verbs->map || !conn->port->line_order)
+	if (!net_maps(conn))
 		return NULL;
 	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ports, their addresses, and what two ranks tell each other of them: a part
+ * Ports, what they are chosen by, and what two ranks tell each other: a part
  * of the door, net/net.h.
  */
 #ifndef NET_PORT_H
@@ -14,7 +14,10 @@
 #define NET_GIDS_MAX 16 /* ... of each port */
 #define NET_TABLE_MAX 256 /* GIDs that an address handle can name */
 #define NET_TOKEN_BYTES 16
+/* The soft device that joins the ranks of a pretended node, and no others. */
+#define NET_NODE_DEVICE "node0"
 
+struct net_notes;
 struct net_cm_port;
 
 enum net_gid_kind {
@@ -76,6 +79,7 @@ struct net_port {
 	uint16_t pkey_index;
 	bool line_order; /* arrivals are seen by polling memory */
 	bool is_soft;
+	bool is_node; /* for peers of the own node alone, NET_NODE_DEVICE */
 	bool is_gone; /* the device has reported its end */
 	enum ibv_event_type reported; /* the last bad news, if any */
 	bool has_reported;
@@ -90,6 +94,36 @@ struct net_port {
  * @port has its device, number and attributes; its partition's index is set.
  */
 int net_port_check(struct net_port *port, const struct base_env *env);
+
+/* What net_open() must know. */
+struct net_args {
+	const struct base_env *env;
+	/* Providers, best first for peers of the own host: soft, then ibv. */
+	const struct verbs_table *soft, *ibv; /* NULL: not there */
+	bool all_local;	 /* no rank is on another host */
+	bool all_ports;	 /* ... but some rank wants another port than soft */
+	bool crowded;	 /* ranks outnumber the cores they may use */
+	int rank, n_ranks;
+	int max_rails; /* that may be used; 0: NET_CHANNELS_MAX */
+	/* [n_ranks] "rank 3 (host a, pid 12)", for messages; not copied. */
+	char (*names)[128];
+	const struct net_notes *notes; /* NULL: nothing broken is mended */
+};
+
+/* A rail, as far as one rank knows. */
+struct net_own_rail {
+	char name[32]; /* "mlx5_0:1" */
+	const char *link_layer; /* "InfiniBand", "Ethernet" */
+	uint32_t mbps; /* 0: unknown */
+};
+
+/*
+ * The rails that there were if all ranks had ports like ours, of one host or of
+ * several, for those who want to know before ranks meet.  Ports that are not
+ * active are not waited for.  At most NET_CHANNELS_MAX into @rails.
+ */
+int net_rails_own(const struct net_args *args, struct net_own_rail *rails,
+		  int *n);
 
 /* What two ranks tell each other to be connected; travels through boot. */
 struct net_record {
@@ -120,8 +154,10 @@ _Static_assert(sizeof(struct net_record) == 72, "a record is 72 bytes");
  */
 struct net_verdict {
 	int32_t error; /* 0: it works here */
-	char text[508];
+	uint32_t rail; /* on which it does not */
+	char text[504];
 };
+_Static_assert(sizeof(struct net_verdict) == 512, "a verdict is 512 bytes");
 
 /* An offer as it travels, at most. */
 #define NET_OFFER_MAX 3072

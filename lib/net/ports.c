@@ -161,14 +161,24 @@ static bool is_known(const struct net *net, const struct verbs_device *device,
 	return false;
 }
 
-/* One of several soft ports of a kind reaches what the others reach. */
-static bool is_more_of_the_same(const struct net *net,
+/*
+ * Several soft ports of a kind reach the same peers, and all of them move bytes
+ * by the cores of the ranks themselves: a second one gains nothing, unless it
+ * has a rate of its own.  Who asks for them by name shall have them.
+ */
+static bool is_more_of_the_same(const struct net_search *search,
 				const struct net_port *port)
 {
+	const struct net *net = search->net;
 	int i;
 
+	if (!port->is_soft || verbs_is_paced(port->device) ||
+	    *search->args->env->text[BASE_ENV_HCA])
+		return false;
 	for (i = 0; i < net->n_ports; i++)
-		if (port->is_soft && net->ports[i].is_soft &&
+		if (net->ports[i].is_soft &&
+		    !verbs_is_paced(net->ports[i].device) &&
+		    net->ports[i].is_node == port->is_node &&
 		    net->ports[i].attr.link_layer == port->attr.link_layer)
 			return true;
 	return false;
@@ -203,6 +213,8 @@ static int look_at_ports(struct net_search *search, int d)
 		port->device = device;
 		port->number = first;
 		port->is_soft = search->are_soft[d];
+		port->is_node = port->is_soft &&
+				!strcmp(device->name, NET_NODE_DEVICE);
 		err = port_try(port, search->args->env, text);
 		if (err == WREATH_ENOMEM)
 			return err;
@@ -211,7 +223,7 @@ static int look_at_ports(struct net_search *search, int d)
 			net_search_refuse(search, WREATH_EDEVICE, text);
 		else if (err)
 			net_search_refuse(search, err, base_error_text());
-		if (!err && !is_more_of_the_same(net, port))
+		if (!err && !is_more_of_the_same(search, port))
 			net->n_ports++;
 	}
 	return 0;
@@ -252,7 +264,7 @@ static int none(const struct net_search *search)
 			  "none, unless WREATH_SOFT is off", name);
 }
 
-static int look(struct net_search *search)
+int net_ports_look(struct net_search *search)
 {
 	int d;
 	int err = 0;
@@ -278,7 +290,7 @@ int net_ports_open(struct net *net, const struct net_args *args)
 	search.n_said = strlen(search.why);
 	search.open_error = search.error;
 	while (!err) {
-		err = look(&search);
+		err = net_ports_look(&search);
 		if (err || is_enough(&search))
 			break;
 		if (!search.may_come || base_now_ns() > end_ns)

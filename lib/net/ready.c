@@ -200,7 +200,9 @@ int net_conn_ready(struct net *net, int peer, int channel,
 		err = net_mend_prepare(conn);
 	if (err)
 		return err;
-	return conn->cm ? look_for_way(conn) : net_qp_ready(conn);
+	err = conn->cm ? look_for_way(conn) : net_qp_ready(conn);
+	conn->has_failed = err == WREATH_EAGAIN;
+	return err;
 }
 
 int net_conn_reach(struct net *net, int peer, int channel)
@@ -213,7 +215,7 @@ int net_conn_reach(struct net *net, int peer, int channel)
 	 * Store straight into the peer's slots where its memory can be
 	 * reached; else every slot has a copy here to WRITE from.
 	 */
-	if (conn->port->device->verbs->map && conn->port->line_order)
+	if (net_maps(conn))
 		err = map_slots(conn);
 	/* Small messages are copied there where they do not go inline. */
 	if (!err && (!conn->lanes[0].map_slots ||

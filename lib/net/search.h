@@ -24,6 +24,8 @@ struct net_search {
  * WREATH_HCA a device that cannot be opened is only noted.
  */
 int net_devices_open(struct net_search *search);
+/* Look at the ports of the open devices, and keep those that may be used. */
+int net_ports_look(struct net_search *search);
 /* Note why a device or port is not used. */
 void net_search_refuse(struct net_search *search, int error, const char *text);
 

@@ -100,7 +100,9 @@ int net_port_start(struct net *net, struct net_port *port,
 	port->line_order =
 		(port->device->verbs->promises & VERBS_LINE_ORDER) &&
 		net->env->value[BASE_ENV_ARRIVAL] == 0;
-	net->polls_completions |= !port->line_order;
+	/* What a port carries out late is soonest done by who polls it. */
+	net->polls_completions |= !port->line_order ||
+				  verbs_is_paced(port->device);
 	net->started[net->n_started++] = port;
 	return 0;
 }
@@ -110,8 +112,7 @@ bool net_maps_all(const struct net *net)
 	int i;
 
 	for (i = 0; i < net->n_started; i++)
-		if (!net->started[i]->line_order ||
-		    !net->started[i]->device->verbs->map)
+		if (!net_port_maps(net->started[i]))
 			return false;
 	return true;
 }

@@ -23,6 +23,7 @@ static void send_notes(struct soft_qp *qp)
 		return;
 	}
 	/* Its socket is full: again with what waits in the send queue. */
+	atomic_store(&qp->next_ns, 0);
 	if (!atomic_exchange(&qp->is_pending, true)) {
 		atomic_fetch_add(&qp->context->n_pending, 1);
 		soft_control_wake(qp->context);
@@ -63,13 +64,18 @@ void soft_after(struct soft_qp *qp, uint32_t after)
 
 void soft_run_all(struct soft_context *c, bool is_thread)
 {
+	const uint64_t now = soft_is_paced(&c->pace) ? base_now_ns()
+						     : UINT64_MAX;
 	uint32_t i, n = atomic_load(&c->qps_high);
 
+	if (!is_thread)
+		atomic_store_explicit(&c->polled_ns, now, memory_order_relaxed);
 	for (i = 0; i < n; i++) {
 		struct soft_qp *qp = atomic_load(&c->qps[i]);
 		uint32_t after = 0;
 
-		if (!qp || !atomic_load(&qp->is_pending))
+		if (!qp || !atomic_load(&qp->is_pending) ||
+		    atomic_load(&qp->next_ns) > now)
 			continue;
 		/* Nothing comes of this before our thread has taken the peer's
 		 * answer, for which it needs the lock. */

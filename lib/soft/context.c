@@ -59,6 +59,7 @@ static int open_events(struct soft_context *c)
 static void init(struct soft_context *c, struct ibv_device *device)
 {
 	c->device = (struct soft_device *)(void *)device;
+	c->pace = soft_device_pace(c->device);
 	c->fork_gen = soft_fork_gen;
 	base_random(&c->random, sizeof(c->random));
 	c->random |= 1;
@@ -82,8 +83,10 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	init(c, device);
 	if (open_events(c))
 		goto err_context;
-	if (soft_segment_new(c))
+	if (soft_pace_open(c))
 		goto err_events;
+	if (soft_segment_new(c))
+		goto err_timer;
 	if (soft_control_start(c))
 		goto err_segment;
 	if (soft_faults_open(c)) {
@@ -98,6 +101,8 @@ err_control:
 err_segment:
 	close(c->seg_fd);
 	soft_held_put(c->held);
+err_timer:
+	soft_pace_close(c);
 err_events:
 	close(c->verbs.context.async_fd);
 	close(c->async_write_fd);
@@ -145,6 +150,7 @@ int soft_close_device(struct ibv_context *context)
 	free_kept(c);
 	close(c->seg_fd);
 	soft_held_put(c->held);
+	soft_pace_close(c);
 	close(context->async_fd);
 	close(c->async_write_fd);
 	pthread_mutex_destroy(&context->mutex);

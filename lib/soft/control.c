@@ -2,7 +2,8 @@
 /*
  * A context's control thread: it answers peers that want to know us, takes
  * their notes, notices their deaths, and looks after what waits while the
- * application does not.  It takes no part in moving data.
+ * application does not.  It takes no part in moving data, but on ports that
+ * have a rate or a latency.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -207,7 +208,7 @@ static void watch_fill(struct soft_context *c, struct soft_watch *w)
 {
 	struct soft_guest *guest;
 	struct soft_peer *peer;
-	size_t n = 2 + c->n_guests;
+	size_t n = 3 + c->n_guests;
 
 	pthread_mutex_lock(&c->lock);
 	for (peer = c->peers; peer; peer = peer->next)
@@ -216,6 +217,8 @@ static void watch_fill(struct soft_context *c, struct soft_watch *w)
 	w->n = 0;
 	soft_watch_add(w, c->wake_fd);
 	soft_watch_add(w, c->listen_fd);
+	if (c->timer_fd >= 0)
+		soft_watch_add(w, c->timer_fd);
 	for (guest = c->guests; guest; guest = guest->next) {
 		if (!guest->waiting)
 			soft_watch_add(w, guest->fd);
@@ -273,7 +276,7 @@ static void *control(void *arg)
 	while (!atomic_load(&c->must_stop)) {
 		int n, wait_ms = soft_faults_tick(c);
 
-		if (atomic_load(&c->n_pending) || c->n_waiting)
+		if (soft_pace_must_tick(c) || c->n_waiting)
 			wait_ms = TICK_MS;
 		watch_fill(c, &w);
 		if (w.is_short && wait_ms < 0)
@@ -283,6 +286,8 @@ static void *control(void *arg)
 			if (w.fds[0].revents &&
 			    read(c->wake_fd, &count, sizeof(count)) < 0)
 				continue;
+			if (soft_watch_is_ready(&w, c->timer_fd))
+				soft_pace_rung(c);
 			take_mail(c);
 			pthread_mutex_lock(&c->lock);
 			if (w.fds[1].revents)
@@ -290,8 +295,11 @@ static void *control(void *arg)
 			pthread_mutex_unlock(&c->lock);
 			serve(c, &w);
 		}
-		if (atomic_load(&c->n_pending))
+		if (atomic_load(&c->n_pending)) {
 			soft_run_all(c, true);
+			if (c->timer_fd >= 0)
+				soft_pace_wind(c);
+		}
 	}
 	soft_watch_release(&w);
 	return NULL;

@@ -17,6 +17,7 @@
 
 #include "soft/fault.h"
 #include "soft/lock.h"
+#include "soft/pace.h"
 #include "soft/shared.h"
 #include "verbs/verbs.h"
 
@@ -45,7 +46,7 @@ struct soft_device {
 		unsigned char spare[sizeof(struct ibv_device) + SOFT_SPARE];
 	};
 	enum soft_kind kind;
-	int index;
+	struct verbs_pace pace; /* as WREATH_SOFT was last read */
 };
 
 /* An address that a peer is found by, and the name of its socket. */
@@ -131,6 +132,11 @@ struct soft_context {
 
 	/* The port. */
 	struct soft_address address;
+	struct verbs_pace pace;
+	int timer_fd;		   /* where it has one, else -1 */
+	_Atomic uint32_t alarm_lock;
+	uint64_t alarm_ns; /* when the timer rings; under its lock */
+	_Atomic uint64_t polled_ns; /* when a CQ was looked at last */
 	uint64_t guid;
 	struct soft_faults faults;
 	_Atomic bool is_slow;		/* some fault may hit a post */
@@ -174,6 +180,11 @@ static inline bool soft_is_foreign(const struct soft_context *c)
 {
 	return c->fork_gen != soft_fork_gen;
 }
+
+/* ---- soft.c ---- */
+
+/* The pace that a context of @device is to have. */
+struct verbs_pace soft_device_pace(const struct soft_device *device);
 
 /* ---- segment.c ---- */
 

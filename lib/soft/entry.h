@@ -56,6 +56,7 @@ int soft_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 int soft_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad);
 void *soft_map(struct ibv_qp *qp, uint32_t rkey, uint64_t addr, size_t bytes);
+void soft_pace_query(struct ibv_context *context, struct verbs_pace *out);
 void soft_unmap(struct ibv_qp *qp, const void *mapped);
 
 #endif

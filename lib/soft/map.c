@@ -216,7 +216,9 @@ void *soft_map(struct ibv_qp *ibqp, uint32_t rkey, uint64_t addr, size_t bytes)
 	uint64_t end_ns = base_now_ns() + MAP_WAIT_MS * 1000000ull;
 	enum miss miss;
 
-	if (soft_is_foreign(c) || !soft_faults_keep_order(&c->faults))
+	/* A store would be there at once. */
+	if (soft_is_foreign(c) || soft_is_paced(&c->pace) ||
+	    !soft_faults_keep_order(&c->faults))
 		return NULL;
 	for (;;) {
 		uint64_t region;

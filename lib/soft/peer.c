@@ -56,6 +56,7 @@ static void in_child(void)
 		close(c->listen_fd);
 		close(c->wake_fd);
 		close(c->seg_fd);
+		soft_pace_close(c);
 		for (guest = c->guests; guest; guest = guest->next)
 			close(guest->fd);
 		for (peer = c->peers; peer; peer = peer->next) {

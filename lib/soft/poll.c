@@ -45,6 +45,40 @@ static int drain(struct soft_source *s, int max, struct ibv_wc *wc)
 	return n;
 }
 
+static bool is_flushed_next(const struct soft_source *s)
+{
+	struct soft_cqe *e = atomic_load_explicit(&s->next,
+						  memory_order_relaxed);
+
+	/* Pairs with the release in soft_push(): the cause is there, too. */
+	return atomic_load_explicit(&e->seq, memory_order_acquire) ==
+		       atomic_load_explicit(&s->head, memory_order_relaxed) +
+			       1 &&
+	       (atomic_load_explicit(&e->info, memory_order_relaxed) & 0xff) ==
+		       IBV_WC_WR_FLUSH_ERR;
+}
+
+/*
+ * The same, and before anything that was flushed what the queue pair's other
+ * queue has: the cause comes first, as in one queue.
+ */
+static int collect(struct soft_cq *cq, struct soft_source *s, int max,
+		   struct ibv_wc *wc)
+{
+	int n = 0;
+
+	if (base_unlikely(is_flushed_next(s))) {
+		struct soft_source *other = s->is_recv ? &s->qp->sq
+						       : &s->qp->rq;
+
+		/* It may be another CQ's. */
+		if (other->hint < atomic_load(&cq->n_sources) &&
+		    atomic_load(soft_source_at(cq, other->hint)) == other)
+			n = drain(other, max, wc);
+	}
+	return n < max ? n + drain(s, max - n, wc + n) : n;
+}
+
 /* Sources whose hint bytes are set.  Caller holds the CQ's lock. */
 static int poll_hinted(struct soft_cq *cq, int max, struct ibv_wc *wc)
 {
@@ -69,7 +103,7 @@ static int poll_hinted(struct soft_cq *cq, int max, struct ibv_wc *wc)
 		s = atomic_load(soft_source_at(cq, i));
 		if (!s)
 			continue;
-		more = drain(s, max - n, wc + n);
+		more = collect(cq, s, max - n, wc + n);
 		n += more;
 		if (n == max)
 			atomic_store(&bytes[i], 1);
@@ -88,7 +122,7 @@ static int poll_all(struct soft_cq *cq, int max, struct ibv_wc *wc)
 		struct soft_source *s = atomic_load(soft_source_at(cq, at));
 
 		if (s)
-			n += drain(s, max - n, wc + n);
+			n += collect(cq, s, max - n, wc + n);
 	}
 	cq->turn = n_sources ? (cq->turn + 1) % n_sources : 0;
 	return n;

@@ -36,6 +36,9 @@ struct soft_wqe {
 	uint16_t flags;
 	uint8_t opcode;
 	uint8_t forced; /* by a fault: enum ibv_wc_status */
+	/* On a paced port: when its first byte leaves, and when it is carried
+	 * out; 0: not known yet. */
+	uint64_t start_ns, due_ns;
 };
 
 static inline bool soft_is_atomic(int opcode)
@@ -132,6 +135,12 @@ struct soft_qp {
 	uint32_t bounce_bytes, bounce_token;
 	unsigned char *bounced; /* SOFT_PAYLOAD, made when first used */
 
+	/* On a paced port. */
+	uint32_t sq_timed; /* the first whose due time is not known */
+	uint64_t left_ns, due_ns; /* of the last with either */
+	_Atomic uint64_t next_ns; /* when to look at the queue; 0: always */
+	_Atomic uint64_t ring_ns; /* when the thread shall; 0: not for this */
+
 	/* Faults. */
 	uint64_t chaos; /* the generator's state */
 	uint64_t hold_ns;
@@ -160,7 +169,9 @@ struct soft_qp {
 	struct ibv_qp_cap cap;
 	bool is_established; /* COMM_EST was told */
 	uint32_t epoch;
-	uint32_t link_epoch; /* of the peer, when we last linked */
+	uint32_t link_epoch; /* of the peer, when we last linked ... */
+	uint32_t link_qpn;   /* ... to this queue pair */
+	uint64_t link_id;    /* ... of this context */
 	bool epoch_known;
 	bool link_used;	     /* something was executed since */
 	uint32_t n_events;

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "soft/queue.h"
 #include "soft/entry.h"
+#include "soft/queue.h"
 
 /* Empty entries of the table read as zero, as on hardware. */
 #define GID_TABLE 4
@@ -52,6 +52,45 @@ int soft_query_device(struct ibv_context *context,
 	return 0;
 }
 
+/*
+ * The width and speed next to a rate, and not above it unless it is below all:
+ * who needs it exactly asks for the pace.
+ */
+static void put_rate(const struct verbs_pace *pace, struct ibv_port_attr *attr)
+{
+	static const uint8_t widths[] = {2 /* 4X */, 1, 16 /* 2X */, 4, 8};
+	uint32_t best = 0;
+	size_t i;
+	int bit;
+
+	attr->active_width = 2; /* 4X */
+	attr->active_speed = 64; /* HDR */
+	if (!pace->bits)
+		return;
+	attr->active_width = 1;
+	attr->active_speed = 1;
+	for (i = 0; i < base_countof(widths); i++) {
+		for (bit = 0; bit < 8; bit++) {
+			struct ibv_port_attr at = {
+				.active_width = widths[i],
+				.active_speed = (uint8_t)(1 << bit),
+			};
+			uint32_t mbps = verbs_port_mbps(&at);
+
+			if (mbps <= best || mbps * 1000000ull > pace->bits)
+				continue;
+			best = mbps;
+			attr->active_width = at.active_width;
+			attr->active_speed = at.active_speed;
+		}
+	}
+}
+
+void soft_pace_query(struct ibv_context *context, struct verbs_pace *out)
+{
+	*out = soft_context_of(context)->pace;
+}
+
 int soft_query_port(struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr)
 {
@@ -70,8 +109,7 @@ int soft_query_port(struct ibv_context *context, uint8_t port,
 	attr->max_msg_sz = 1u << 31;
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
-	attr->active_width = 2; /* 4X */
-	attr->active_speed = 64; /* HDR */
+	put_rate(&c->pace, attr);
 	attr->phys_state = c->is_down ? 3 : 5; /* disabled, link up */
 	if (c->device->kind == SOFT_INFINIBAND) {
 		attr->link_layer = IBV_LINK_LAYER_INFINIBAND;

@@ -79,8 +79,12 @@ bool soft_link(struct soft_qp *qp)
 	qp->peer_pd = LOAD(&s->pd);
 	qp->peer_rnr = LOAD(&s->rnr_timer) & 31;
 	qp->peer_reads = LOAD(&s->rd_atomic) != 0;
-	if (qp->link_epoch != (uint32_t)(accept >> 32) || !qp->epoch_known) {
+	if (qp->link_epoch != (uint32_t)(accept >> 32) || !qp->epoch_known ||
+	    qp->link_qpn != qp->attr.dest_qp_num ||
+	    qp->link_id != qp->peer->id) {
 		qp->link_epoch = (uint32_t)(accept >> 32);
+		qp->link_qpn = qp->attr.dest_qp_num;
+		qp->link_id = qp->peer->id;
 		qp->epoch_known = true;
 		qp->link_used = false;
 		qp->peer_next = LOAD(&s->rq_start);

@@ -28,12 +28,24 @@ static void set_pending(struct soft_qp *qp, bool is_pending)
 	if (atomic_load(&qp->is_pending) == is_pending)
 		return;
 	atomic_store(&qp->is_pending, is_pending);
-	if (is_pending) {
+	if (is_pending)
 		atomic_fetch_add(&qp->context->n_pending, 1);
-		qp->after |= SOFT_AFTER_WAKE;
-	} else {
+	else
 		atomic_fetch_sub(&qp->context->n_pending, 1);
-	}
+}
+
+/* Tell who looks after it when the rest of the queue can go on. */
+static void leave(struct soft_qp *qp, bool is_early)
+{
+	const bool is_pending = qp->sq_exec != qp->sq_tail;
+	const bool has_ticked = atomic_load(&qp->is_pending) &&
+				!atomic_load(&qp->next_ns);
+
+	set_pending(qp, is_pending);
+	if (soft_is_paced(&qp->context->pace))
+		soft_pace_next(qp, is_early);
+	if (is_pending && !is_early && !has_ticked)
+		qp->after |= SOFT_AFTER_WAKE;
 }
 
 static enum ibv_wc_opcode wc_opcode(uint8_t opcode)
@@ -76,6 +88,8 @@ static void retire(struct soft_qp *qp, enum ibv_wc_status status)
 
 static void flush(struct soft_qp *qp)
 {
+	atomic_store(&qp->next_ns, 0);
+	atomic_store(&qp->ring_ns, 0);
 	while (qp->sq_exec != qp->sq_tail)
 		retire(qp, IBV_WC_WR_FLUSH_ERR);
 	set_pending(qp, false);
@@ -166,12 +180,17 @@ void soft_run(struct soft_qp *qp)
 {
 	const size_t sge_stride = qp->cap.max_send_sge + 1;
 	const size_t inline_stride = qp->cap.max_inline_data + 1;
+	const bool is_paced = soft_is_paced(&qp->context->pace);
+	bool is_early = false;
 
 	while (qp->sq_exec != qp->sq_tail && qp->state == IBV_QPS_RTS) {
 		const size_t at = qp->sq_exec & qp->sq.mask;
 		enum ibv_wc_status status;
 		enum soft_result result;
 
+		is_early = is_paced && !soft_pace_is_due(qp);
+		if (is_early)
+			break;
 		result = hold(qp, &qp->wqes[at]);
 		if (result == SOFT_DONE)
 			result = soft_execute(
@@ -188,9 +207,9 @@ void soft_run(struct soft_qp *qp)
 		}
 		qp->link_used = true;
 	}
-	set_pending(qp, qp->sq_exec != qp->sq_tail);
-	qp->is_fast = qp->sq_exec == qp->sq_tail && qp->accept_at &&
-		      qp->link_used && qp->state == IBV_QPS_RTS &&
+	leave(qp, is_early);
+	qp->is_fast = !is_paced && qp->sq_exec == qp->sq_tail &&
+		      qp->accept_at && qp->link_used && qp->state == IBV_QPS_RTS &&
 		      !atomic_load(&qp->context->is_slow) &&
 		      !atomic_load(&qp->context->is_down);
 }
@@ -318,6 +337,8 @@ int soft_post_slow(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	wqe->n_sge = (uint32_t)wr->num_sge;
 	wqe->flags = (uint16_t)wr->send_flags;
 	wqe->opcode = (uint8_t)wr->opcode;
+	if (soft_is_paced(&qp->context->pace))
+		soft_pace_post(qp, wqe);
 	to = &qp->wqe_inline[at * (qp->cap.max_inline_data + 1)];
 	for (i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];

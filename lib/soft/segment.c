@@ -102,6 +102,7 @@ int soft_segment_new(struct soft_context *c)
 	c->seg->version = SOFT_VERSION;
 	c->seg->pid = (uint32_t)getpid();
 	c->seg->id = c->id;
+	c->seg->bits = c->pace.bits;
 	c->seg_fd = fd;
 	c->held->seg = c->seg;
 	c->held->keys = c->keys;

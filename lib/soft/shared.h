@@ -16,7 +16,7 @@
 #include "base/base.h"
 
 #define SOFT_MAGIC 0x7772656174683031ull
-#define SOFT_VERSION 2u
+#define SOFT_VERSION 3u
 
 #define SOFT_N_MR 16384u
 #define SOFT_N_QP 4096u
@@ -164,6 +164,14 @@ struct soft_segment {
 	uint32_t version;
 	uint32_t pid;
 	uint64_t id;
+	uint64_t bits; /* the port's rate, a second; 0: none */
+
+	/*
+	 * Until when its links are taken, each way, in nanoseconds of
+	 * CLOCK_MONOTONIC: written by the owner and by whoever sends to it.
+	 */
+	_Alignas(BASE_LINE) _Atomic uint64_t out_ns;
+	_Alignas(BASE_LINE) _Atomic uint64_t in_ns;
 
 	_Alignas(4096) _Atomic uint64_t regions[SOFT_N_REGIONS];
 	_Alignas(4096) struct soft_shared_mr mrs[SOFT_N_MR];

@@ -8,11 +8,8 @@
 #include "soft/device.h"
 #include "soft/entry.h"
 #include "soft/fault.h"
+#include "soft/list.h"
 #include "soft/soft.h"
-
-#define SOFT_N_DEVICES 16
-
-static const char *const kind_words[SOFT_N_KINDS] = {"roce", "ib"};
 
 /*
  * Devices live as long as the process, because contexts point at them; a
@@ -20,89 +17,64 @@ static const char *const kind_words[SOFT_N_KINDS] = {"roce", "ib"};
  * InfiniBand one in the next.
  */
 static struct soft_device devices[SOFT_N_KINDS][SOFT_N_DEVICES];
+static struct soft_device inner; /* "node0" */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* One word of the list, "ib:2"; appends to @kinds.  0 or WREATH_EINVAL. */
-static int parse_word(const char *word, enum soft_kind *kinds, int *n)
+/* The devices that the environment asks for. */
+static int parse_devices(const struct base_env *env, struct soft_item *items,
+			 int *n)
 {
-	size_t i;
+	const char *node = base_env_foreign("WREATH_NODE");
+	bool in_node = node && *node && strcmp(node, "-1");
 
-	for (i = 0; i < SOFT_N_KINDS; i++) {
-		size_t length = strlen(kind_words[i]);
-		int64_t more = 1;
-
-		if (strncmp(word, kind_words[i], length))
-			continue;
-		if (word[length] &&
-		    (word[length] != ':' ||
-		     !base_parse_int(word + length + 1, 1, SOFT_N_DEVICES,
-				     &more)))
-			continue;
-		if (*n + more > SOFT_N_DEVICES)
-			return base_error(WREATH_EINVAL,
-					  "WREATH_SOFT: more than %d devices",
-					  SOFT_N_DEVICES);
-		while (more--)
-			kinds[(*n)++] = (enum soft_kind)i;
-		return 0;
-	}
-	return base_error(WREATH_EINVAL,
-			  "WREATH_SOFT: '%.64s' is not ib:N or roce:N with N "
-			  "from 1 to %d; write for example roce:2,ib:1, or "
-			  "off", word, SOFT_N_DEVICES);
+	return soft_list_parse(env->text[BASE_ENV_SOFT], in_node, items, n);
 }
 
-/* The devices that @text asks for. */
-static int parse_devices(const char *text, enum soft_kind *kinds, int *n)
+static struct ibv_device *device_at(const struct soft_item *item, int index)
 {
-	char copy[sizeof(((struct base_env *)NULL)->text[0])];
-	char *word, *rest = NULL;
-	int error;
+	struct soft_device *device = item->is_inner
+					     ? &inner
+					     : &devices[item->kind][index];
+	char name[16];
 
-	*n = 0;
-	if (!strcmp(text, "off"))
-		return base_error(WREATH_EUNSUP, "the soft device is off "
-						 "(WREATH_SOFT=off)");
-	snprintf(copy, sizeof(copy), "%s", text);
-	for (word = strtok_r(copy, ",", &rest); word;
-	     word = strtok_r(NULL, ",", &rest)) {
-		error = parse_word(word, kinds, n);
-		if (error)
-			return error;
-	}
-	return *n ? 0 : parse_word("", kinds, n);
-}
-
-static struct ibv_device *device_at(enum soft_kind kind, int index)
-{
-	struct soft_device *device = &devices[kind][index];
-
+	snprintf(name, sizeof(name), "soft%d", index);
+	if (item->is_inner)
+		snprintf(name, sizeof(name), "node0");
 	pthread_mutex_lock(&devices_lock);
+	device->pace = item->pace;
 	if (!device->ibv.name[0]) {
-		device->kind = kind;
-		device->index = index;
+		device->kind = item->kind;
 		device->ibv.node_type = IBV_NODE_CA;
 		device->ibv.transport_type = IBV_TRANSPORT_IB;
-		snprintf(device->ibv.name, sizeof(device->ibv.name), "soft%d",
-			 index);
+		snprintf(device->ibv.name, sizeof(device->ibv.name), "%s",
+			 name);
 		snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name),
-			 "soft%d", index);
+			 "%s", name);
 	}
 	pthread_mutex_unlock(&devices_lock);
 	return &device->ibv;
 }
 
+struct verbs_pace soft_device_pace(const struct soft_device *device)
+{
+	struct verbs_pace pace;
+
+	pthread_mutex_lock(&devices_lock);
+	pace = device->pace;
+	pthread_mutex_unlock(&devices_lock);
+	return pace;
+}
+
 static struct ibv_device **get_device_list(int *n_out)
 {
-	enum soft_kind kinds[SOFT_N_DEVICES];
+	struct soft_item items[SOFT_N_DEVICES];
 	struct ibv_device **list;
 	struct base_env env;
 	int n, i;
 
 	if (n_out)
 		*n_out = 0;
-	if (base_env_load(&env) ||
-	    parse_devices(env.text[BASE_ENV_SOFT], kinds, &n)) {
+	if (base_env_load(&env) || parse_devices(&env, items, &n)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -112,7 +84,7 @@ static struct ibv_device **get_device_list(int *n_out)
 		return NULL;
 	}
 	for (i = 0; i < n; i++)
-		list[i] = device_at(kinds[i], i);
+		list[i] = device_at(&items[i], i);
 	if (n_out)
 		*n_out = n;
 	return list;
@@ -127,7 +99,6 @@ static const char *get_device_name(struct ibv_device *device)
 {
 	return device->name;
 }
-
 
 #define SOFT_VERBS                                                             \
 	.name = "soft", .get_device_list = get_device_list,                    \
@@ -148,8 +119,8 @@ static const char *get_device_name(struct ibv_device *device)
 	.query_qp = soft_query_qp, .destroy_qp = soft_destroy_qp,              \
 	.create_ah = soft_create_ah, .destroy_ah = soft_destroy_ah,            \
 	.get_async_event = soft_get_async_event,                               \
-	.ack_async_event = soft_ack_async_event, .map = soft_map,         \
-	.unmap = soft_unmap
+	.ack_async_event = soft_ack_async_event, .map = soft_map,              \
+	.unmap = soft_unmap, .pace = soft_pace_query
 
 static const struct verbs_table ordered = {SOFT_VERBS,
 					   .promises = VERBS_LINE_ORDER};
@@ -157,7 +128,7 @@ static const struct verbs_table unordered = {SOFT_VERBS};
 
 int soft_table(const struct verbs_table **out)
 {
-	enum soft_kind kinds[SOFT_N_DEVICES];
+	struct soft_item items[SOFT_N_DEVICES];
 	struct soft_faults faults;
 	struct base_env env;
 	int error, n;
@@ -165,7 +136,7 @@ int soft_table(const struct verbs_table **out)
 	error = base_env_load(&env);
 	if (error)
 		return error;
-	error = parse_devices(env.text[BASE_ENV_SOFT], kinds, &n);
+	error = parse_devices(&env, items, &n);
 	if (error)
 		return error;
 	error = soft_faults_parse(env.text[BASE_ENV_SOFT_FAULTS], &faults);

@@ -23,6 +23,9 @@
  * Ethernet device, soft0), WREATH_SOFT_FAULTS what shall go wrong; both are
  * read at every open.  WREATH_EINVAL for a value that cannot be read,
  * WREATH_EUNSUP for "off".
+ *
+ * An item may give its ports a rate and a latency, "roce:1@10G+100us": what
+ * is then modelled is told in pace.c.
  */
 int soft_table(const struct verbs_table **out);
 

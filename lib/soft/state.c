@@ -143,6 +143,8 @@ static void reset(struct soft_qp *qp)
 	qp->moved = 0;
 	qp->bounce = SOFT_BOUNCE_NONE;
 	qp->accept_at = NULL;
+	qp->left_ns = 0;
+	qp->due_ns = 0;
 	soft_unlock(&qp->rq_lock);
 	for (i = 0; i < 2; i++) {
 		struct soft_source *s = sources[i];

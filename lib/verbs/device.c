@@ -109,6 +109,8 @@ int verbs_device_open(const struct verbs_table *verbs, const char *name,
 				 strerror(err > 0 ? err : errno));
 		goto err_close;
 	}
+	if (verbs->pace)
+		verbs->pace(device->context, &device->pace);
 	*out = device;
 	return 0;
 err_close:
@@ -172,6 +174,18 @@ uint32_t verbs_port_mbps(const struct ibv_port_attr *attr)
 	if (!speed || (speed & (speed - 1)))
 		return 0;
 	return lane_mbps[__builtin_ctz(speed)] * n_lanes(attr->active_width);
+}
+
+uint32_t verbs_mbps(const struct verbs_device *device,
+		    const struct ibv_port_attr *attr)
+{
+	uint64_t mbps = device->pace.bits / 1000000u;
+
+	if (!device->pace.bits)
+		return verbs_port_mbps(attr);
+	if (!mbps)
+		return 1;
+	return mbps < UINT32_MAX ? (uint32_t)mbps : UINT32_MAX;
 }
 
 static int query_gid(struct verbs_device *device, int port, int index,

@@ -34,6 +34,12 @@ enum verbs_promise {
 	VERBS_LINE_ORDER = 1,
 };
 
+/* What a port that is told its speed keeps to; zeros: as fast as it can. */
+struct verbs_pace {
+	uint64_t bits; /* of payload a second, each way; 0: no limit */
+	uint64_t latency_ns;
+};
+
 struct verbs_table {
 	const char *name; /* "libibverbs" or "soft" */
 	struct ibv_device **(*get_device_list)(int *n);
@@ -95,6 +101,12 @@ struct verbs_table {
 	void *(*map)(struct ibv_qp *qp, uint32_t rkey, uint64_t addr,
 		     size_t bytes);
 	void (*unmap)(struct ibv_qp *qp, const void *mapped);
+	/*
+	 * The pace of @context's ports.  Where it is not zeros nothing can be
+	 * mapped, and requests are carried out late: by whoever polls a CQ of
+	 * the context, or by a thread of the device.
+	 */
+	void (*pace)(struct ibv_context *context, struct verbs_pace *out);
 };
 
 /*
@@ -109,7 +121,13 @@ struct verbs_device {
 	struct ibv_context *context;
 	char name[64];
 	struct ibv_device_attr attr;
+	struct verbs_pace pace;
 };
+
+static inline bool verbs_is_paced(const struct verbs_device *device)
+{
+	return device->pace.bits || device->pace.latency_ns;
+}
 
 /* The names of the devices of a table, for messages and `wreath info`. */
 struct verbs_name {
@@ -129,6 +147,9 @@ int verbs_port(struct verbs_device *device, int port,
 	       struct ibv_port_attr *attr);
 /* Megabits a second of an active port; 0: unknown. */
 uint32_t verbs_port_mbps(const struct ibv_port_attr *attr);
+/* The same, by the device's pace where it has one: at least 1 then. */
+uint32_t verbs_mbps(const struct verbs_device *device,
+		    const struct ibv_port_attr *attr);
 int verbs_gid(struct verbs_device *device, int port, int index,
 	      struct ibv_gid_entry *entry);
 /* Is there an entry?  Tables are long and mostly empty: nothing is reported. */

@@ -11,7 +11,7 @@ RANKS=2 SIZES='8 65536' ROUNDS=1 DURATION=0.05 \
 	run bench/peers/run.sh "$dir"
 [ "$status" != 77 ] || { echo "no MPI and no Gloo to compare with"; exit 77; }
 [ "$status" = 0 ] || complain "status $status: $(cat "$dir/err")"
-shows out '^ +2 +8 .* [0-9.]+ \([0-9.]+\.\.[0-9.]+\)$'
+shows out '^all_reduce +2 +8 .* [0-9.]+ \([0-9.]+\.\.[0-9.]+\)$'
 json "$dir/bench-peers.json" '[r["bytes"] for r in x] == [8, 65536]'
 json "$dir/bench-peers.json" 'all(r["collective"] == "all_reduce" and
 	r["ranks"] == 2 and r["ratio_min"] <= r["ratio"] <= r["ratio_max"] and

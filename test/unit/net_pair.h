@@ -92,12 +92,12 @@ static bool take_note(void *arg, int *peer, void *note, size_t size,
 
 static void agree(struct net *net, struct net *other)
 {
-	const bool is_local[2] = {true, true};
+	const uint32_t here[2] = {0, 0};
 	char *offers = base_alloc(2, NET_OFFER_MAX);
 
 	net_offer(net, offers + net->rank * NET_OFFER_MAX);
 	net_offer(other, offers + other->rank * NET_OFFER_MAX);
-	if (net_agree(net, offers, NET_OFFER_MAX, is_local))
+	if (net_agree(net, offers, NET_OFFER_MAX, here, here))
 		fail_msg("%s", wreath_error_text());
 }
 

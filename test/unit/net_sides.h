@@ -51,15 +51,15 @@ static inline void open_side(int rank)
 /* What comm does: all offers to all, and the records. */
 static inline void agree(int rank)
 {
-	const bool is_local[2] = {true, true};
+	const uint32_t here[2] = {0, 0};
 	char *offers = base_alloc(2, NET_OFFER_MAX);
 	struct side *side = &sides[rank];
 	int c, i;
 
 	for (i = 0; i < 2; i++)
 		net_offer(sides[i].net, offers + i * NET_OFFER_MAX);
-	assert_int_equal(net_agree(side->net, offers, NET_OFFER_MAX, is_local),
-			 0);
+	assert_int_equal(net_agree(side->net, offers, NET_OFFER_MAX, here,
+				   here), 0);
 	for (c = 0; c < N_CHANNELS; c++)
 		assert_int_equal(net_conn_new(side->net, !rank, c,
 					      &side->records[c]), 0);

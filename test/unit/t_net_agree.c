@@ -122,12 +122,12 @@ static void close_nets(void)
 
 static int agree(int i)
 {
-	const bool is_local[2] = {i == 0, i == 1};
+	const uint32_t apart[2] = {0, 1};
 	char *offers = base_alloc(2, NET_OFFER_MAX);
 
 	net_offer(nets[0], offers);
 	net_offer(nets[1], offers + NET_OFFER_MAX);
-	return net_agree(nets[i], offers, NET_OFFER_MAX, is_local);
+	return net_agree(nets[i], offers, NET_OFFER_MAX, apart, apart);
 }
 
 static void contains(const char *what)
@@ -310,7 +310,7 @@ static void subnets_without_a_route_are_told_when_ranks_meet(void **state)
 static void offers_that_make_no_sense_are_refused(void **state)
 {
 	static char good[NET_OFFER_MAX];
-	const bool is_local[2] = {true, false};
+	const uint32_t apart[2] = {0, 1};
 	uint64_t seed = 1;
 	size_t bytes;
 	int turn;
@@ -329,7 +329,7 @@ static void offers_that_make_no_sense_are_refused(void **state)
 		memcpy(theirs, good, bytes);
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		theirs[(seed >> 40) % bytes] = (char)(seed >> 32);
-		err = net_agree(nets[0], offers, NET_OFFER_MAX, is_local);
+		err = net_agree(nets[0], offers, NET_OFFER_MAX, apart, apart);
 		assert_true(!err || err == WREATH_EMISMATCH ||
 			    err == WREATH_ENET);
 		base_free(nets[0]->offers);

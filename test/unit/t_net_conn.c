@@ -26,13 +26,13 @@ static struct net_conn *conns[2];
 /* What comm does: all offers to all. */
 static void agree(struct net *net, struct net *other)
 {
-	const bool is_local[2] = {true, true};
+	const uint32_t here[2] = {0, 0};
 	char *offers = base_alloc(2, NET_OFFER_MAX);
 
 	assert_true(net_offer(net, offers + net->rank * NET_OFFER_MAX) <=
 		    NET_OFFER_MAX);
 	net_offer(other, offers + !net->rank * NET_OFFER_MAX);
-	assert_int_equal(net_agree(net, offers, NET_OFFER_MAX, is_local), 0);
+	assert_int_equal(net_agree(net, offers, NET_OFFER_MAX, here, here), 0);
 }
 
 static void open_pair(const char *soft, const char *arrival, const char *fault)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* --nodes: which ranks pretend to be one node. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+
+/* "3,5": so many ranks on each; they must be all of them. */
+static int take_sizes(const struct bench_args *args, const char *text, int n,
+		      int *nodes)
+{
+	char word[8];
+	int node = 0;
+	int64_t sum = 0;
+
+	do {
+		size_t length = strcspn(text, ",");
+		int64_t size;
+
+		snprintf(word, sizeof(word), "%.*s", (int)length, text);
+		if (length >= sizeof(word) ||
+		    !base_parse_int(word, 1, 65535, &size))
+			return bench_refuse(args, "--nodes: '%.*s' is no number "
+						  "of ranks; write for example "
+						  "3,5", (int)length, text);
+		for (; size; size--, sum++)
+			if (sum < n)
+				nodes[sum] = node;
+		node++;
+		text += length;
+	} while (*text++);
+	if (sum == n)
+		return 0;
+	return bench_refuse(args, "--nodes has places for %lld ranks on %d "
+				  "nodes, and there are %d ranks",
+			    (long long)sum, node, n);
+}
+
+int bench_nodes(const struct bench_args *args, const char *text, int n,
+		int *nodes)
+{
+	int64_t n_nodes;
+	int64_t i;
+
+	if (strchr(text, ','))
+		return take_sizes(args, text, n, nodes);
+	if (!base_parse_int(text, 1, 65535, &n_nodes))
+		return bench_refuse(args, "--nodes: '%.64s' is neither a number "
+					  "of nodes, as 2, nor the ranks of "
+					  "each, as 3,5", text);
+	if (n_nodes > n)
+		return bench_refuse(args, "--nodes: %lld nodes are more than "
+					  "the %d ranks", (long long)n_nodes,
+				    n);
+	/* What does not divide goes to the first ones. */
+	for (i = 0; i < n_nodes; i++) {
+		int64_t size = n / n_nodes + (i < n % n_nodes);
+
+		while (size--)
+			*nodes++ = (int)i;
+	}
+	return 0;
+}
