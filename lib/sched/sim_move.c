@@ -6,21 +6,31 @@
 
 /* Bytes of a message that only gives credit. */
 #define CREDIT_BYTES 64
+/* A packet of the largest size that RDMA networks have. */
+#define PACKET_BYTES 4096
 
-/* Put the message on a link: when it begins to be served there. */
+/*
+ * Put the message on a link: when it begins to be served there.  What fits a
+ * packet waits for one packet of others at most, as ports take turns with
+ * their queue pairs.
+ */
 static uint64_t serve(struct sim_link *link, uint64_t ps, uint64_t bytes,
 		      uint64_t *end_ps)
 {
 	uint64_t start = ps > link->free_ps ? ps : link->free_ps;
 	uint64_t needs = sim_link_ps(link, bytes);
-	uint64_t end = start + needs;
 
-	/* What comes by a slower link takes as long here. */
-	if (end < *end_ps)
-		end = *end_ps;
-	*end_ps = end;
-	link->free_ps = end;
+	link->free_ps = start + needs;
 	link->busy_ps += needs;
+	if (bytes <= PACKET_BYTES) {
+		uint64_t turn = ps + sim_link_ps(link, PACKET_BYTES);
+
+		if (start > turn)
+			start = turn;
+	}
+	/* What comes by a slower link takes as long here. */
+	if (start + needs > *end_ps)
+		*end_ps = start + needs;
 	return start;
 }
 
@@ -51,6 +61,13 @@ static uint32_t new_message(struct sim *sim)
 	return at;
 }
 
+static void arrive(struct sim *sim, struct sim_tx *tx, uint64_t ps)
+{
+	if (ps > tx->due_ps)
+		tx->due_ps = ps;
+	sim_push(sim, tx->due_ps, SIM_ARRIVED, tx->rx, 0);
+}
+
 void sim_send(struct sim *sim, const struct sim_rank *rank, uint32_t i_tx,
 	      uint64_t bytes)
 {
@@ -67,12 +84,16 @@ void sim_send(struct sim *sim, const struct sim_rank *rank, uint32_t i_tx,
 	tx->n_sent++;
 	tx->n_out++;
 	sim->n_sent++;
-	start = serve(link, sim->queue.now_ps, bytes, &message.end_ps);
+	/* Messages of a queue stay in order. */
+	start = sim->queue.now_ps > tx->left_ps ? sim->queue.now_ps
+						: tx->left_ps;
+	start = serve(link, start, bytes, &message.end_ps);
+	tx->left_ps = message.end_ps;
 	start += link->latency_ps;
 	message.end_ps += link->latency_ps;
 	if (tx->is_straight) {
 		serve(&sim->net.links[path[1]], start, bytes, &message.end_ps);
-		sim_push(sim, message.end_ps, SIM_ARRIVED, tx->rx, 0);
+		arrive(sim, tx, message.end_ps);
 		return;
 	}
 	at = new_message(sim);
@@ -87,7 +108,7 @@ void sim_send(struct sim *sim, const struct sim_rank *rank, uint32_t i_tx,
 void sim_hop(struct sim *sim, uint32_t at)
 {
 	struct sim_message *message = &sim->messages[at];
-	const struct sim_tx *tx = &sim->txs[message->tx];
+	struct sim_tx *tx = &sim->txs[message->tx];
 	struct sim_link *link =
 		&sim->net.links[sim->paths[tx->path + message->hop]];
 	uint64_t start = serve(link, sim->queue.now_ps, message->bytes,
@@ -98,7 +119,7 @@ void sim_hop(struct sim *sim, uint32_t at)
 		sim_push(sim, start + link->latency_ps, SIM_HOP, at, 0);
 		return;
 	}
-	sim_push(sim, message->end_ps, SIM_ARRIVED, tx->rx, 0);
+	arrive(sim, tx, message->end_ps);
 	message->hop = sim->free_message;
 	sim->free_message = at;
 }

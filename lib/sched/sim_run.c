@@ -191,8 +191,9 @@ static void worked(struct sim *sim, uint32_t at)
 		     rank->tx + rank->class->lists[step->send + rank->i_send],
 		     bytes);
 		if (++rank->i_send < step->n_send) {
-			sim_push(sim, sim->queue.now_ps + sim->fabric->overhead_ps,
-			     SIM_WORKED, at, 0);
+			sim_push(sim, sim->queue.now_ps +
+					 sim->fabric->overhead_ps,
+				 SIM_WORKED, at, 0);
 			return;
 		}
 	}
