@@ -43,8 +43,9 @@ static int run_all(const struct sim_options *options,
 		   struct sim_report *report)
 {
 	int i, algo, n_good = 0;
+	bool is_table = !options->json && !options->csv;
 
-	if (!options->json)
+	if (is_table)
 		sim_print_head(options);
 	for (i = 0; i < options->n_bytes; i++) {
 		for (algo = 0; algo < SCHED_N_ALGOS; algo++) {
@@ -57,7 +58,7 @@ static int run_all(const struct sim_options *options,
 			run_row(options, row);
 			n_good += !row->refused[0];
 			report->n_rows++;
-			if (!options->json)
+			if (is_table)
 				sim_print_row(options, row);
 			fflush(stdout);
 		}
@@ -81,6 +82,8 @@ int sim_main(int argc, char **argv)
 	status = run_all(&options, &report);
 	if (options.json)
 		sim_print_json(&report);
+	else if (options.csv)
+		sim_print_csv(&report);
 	else if (options.shows_path || report.n_rows == 1)
 		for (i = 0; i < report.n_rows; i++)
 			sim_print_path(&options, &report.rows[i]);

@@ -15,7 +15,7 @@ struct sim_options {
 	int n_bytes;
 	int collective;
 	unsigned int algos; /* a mask */
-	bool is_plain, shows_path, json;
+	bool is_plain, shows_path, json, csv;
 	const char *fabric_file, *plot;
 	struct sched_fabric fabric;
 	unsigned int lost; /* rails, a mask */
@@ -43,6 +43,7 @@ void sim_print_row(const struct sim_options *options,
 		   const struct sim_row *row);
 void sim_print_path(const struct sim_options *options,
 		    const struct sim_row *row);
+void sim_print_csv(const struct sim_report *report);
 void sim_print_json(const struct sim_report *report);
 
 /* Draw time and bus bandwidth, or say on stderr why not. */

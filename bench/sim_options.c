@@ -60,6 +60,7 @@ static const struct bench_option options_table[] = {
 	{0, "limit", "N", "messages to simulate at most (2000000000)",
 	 BENCH_SIZE, AT(limit), 1, INT64_MAX, NULL},
 	{0, "json", NULL, "results as JSON", BENCH_FLAG, AT(json), 0, 0, NULL},
+	{0, "csv", NULL, "or as CSV", BENCH_FLAG, AT(csv), 0, 0, NULL},
 	{0, "plot", "FILE.svg", "draw them with gnuplot; - on the terminal",
 	 BENCH_TEXT, AT(plot), 0, 0, NULL},
 	{0, NULL, NULL, NULL, BENCH_OTHER, 0, 0, 0, NULL},

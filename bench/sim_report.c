@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What wreath sim shows: a table, paths, JSON. */
+/* What wreath sim shows: a table, paths, CSV, JSON. */
 #include <string.h>
 
 #include "bench/sim.h"
@@ -146,6 +146,32 @@ void sim_print_path(const struct sim_options *options,
 			       i - HOPS_SHOWN);
 		}
 		print_hop(&sim->hops[i]);
+	}
+}
+
+void sim_print_csv(const struct sim_report *report)
+{
+	const struct sim_options *options = report->options;
+	int i;
+
+	printf("collective,ranks,nodes,algo,bytes,us,algbw_gbs,busbw_gbs,"
+	       "bound_us,utilisation,busiest\n");
+	for (i = 0; i < report->n_rows; i++) {
+		const struct sim_row *row = &report->rows[i];
+
+		printf("%s,%d,%d,%s,%llu,", sched_collective_name(
+			       (enum sched_collective)options->collective),
+		       options->fabric.n_ranks, options->fabric.n_nodes,
+		       sched_algo_name((enum sched_algo)row->algo),
+		       (unsigned long long)row->bytes);
+		if (row->refused[0])
+			printf(",,,,,\n");
+		else
+			printf("%.6f,%.6g,%.6g,%.6f,%.6g,\"%s\"\n",
+			       (double)row->sim.time_ps / 1e6, algbw(row),
+			       sim_busbw(options, row),
+			       (double)row->sim.bound_ps / 1e6,
+			       row->sim.utilisation, row->sim.busiest);
 	}
 }
 

@@ -243,15 +243,15 @@ static const char *path_text(const struct sim_net *net, int from, int to)
 	static char text[512];
 	uint32_t path[SIM_PATH_MAX];
 	char name[64];
+	size_t at = 0;
 	int i, n = sim_net_path(net, from, to, 0, path);
 
 	if (n < 0)
 		return base_error_text();
-	text[0] = '\0';
 	for (i = 0; i < n; i++) {
 		sim_net_name(net, path[i], name, sizeof(name));
-		strncat(text, name, sizeof(text) - strlen(text) - 1);
-		strncat(text, ",", sizeof(text) - strlen(text) - 1);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s,",
+				       name);
 	}
 	return text;
 }

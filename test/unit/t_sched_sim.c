@@ -2,75 +2,9 @@
 /*
  * Goal: predicted times follow from the schedule and the fabric, and from
  * nothing else.
- * Method: fabrics simple enough for a formula; laws that hold whatever the
- * fabric is, over those drawn by chance; folded against plain runs.
+ * Method: fabrics simple enough for a formula.
  */
-#include <math.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include "sched_kit.h"
-
-struct trial {
-	struct sched_fabric fabric;
-	struct sched_shape shape;
-	struct sched_sim_args args;
-	struct sched_sim sim;
-};
-
-static void describe(struct trial *trial, const char *text,
-		     enum sched_collective collective, enum sched_algo algo,
-		     uint64_t bytes)
-{
-	*trial = (struct trial){.args.bytes = bytes};
-	sched_fabric_init(&trial->fabric);
-	if (sched_fabric_read(&trial->fabric, "text", text) ||
-	    sched_fabric_check(&trial->fabric, NULL))
-		fail_msg("%s", base_error_text());
-	trial->shape = (struct sched_shape){
-		.collective = collective,
-		.algo = algo,
-		.n_ranks = trial->fabric.n_ranks,
-		.n_nodes = trial->fabric.n_nodes,
-		.n_channels = 1,
-	};
-}
-
-/* In microseconds; nothing is left to release. */
-static double run(struct trial *trial)
-{
-	struct sched_sim sim;
-
-	trial->args.shape = &trial->shape;
-	trial->args.fabric = &trial->fabric;
-	if (sched_simulate(&trial->args, &trial->sim))
-		fail_msg("%s %s of %llu bytes, %d channels, %d slots: %s",
-			 sched_algo_name(trial->shape.algo),
-			 sched_collective_name(trial->shape.collective),
-			 (unsigned long long)trial->args.bytes,
-			 trial->shape.n_channels, trial->fabric.n_slots,
-			 base_error_text());
-	sim = trial->sim;
-	sched_sim_release(&trial->sim);
-	trial->sim = sim;
-	trial->sim.hops = NULL;
-	return (double)sim.time_ps / 1e6;
-}
-
-static double predict(const char *text, enum sched_collective collective,
-		      enum sched_algo algo, uint64_t bytes)
-{
-	struct trial trial;
-
-	describe(&trial, text, collective, algo, bytes);
-	return run(&trial);
-}
-
-static void is_near(double have, double want, double share)
-{
-	if (!(fabs(have - want) <= share * fabs(want)))
-		fail_msg("%g us, not %g", have, want);
-}
+#include "sched_trial.h"
 
 /* Hosts that take 1 us a message, and no time else; 1 GB/s and 10 us. */
 #define SIMPLE "rail 1GB/s 10us\noverhead 1us\nreduce free\ncopy free\n"
@@ -202,187 +136,6 @@ static void a_slow_port_slows_both_of_its_ways(void **state)
 	assert_true(slow > 3 * fast && slow < 5 * fast);
 }
 
-/* A fabric of small numbers, with all of its parts. */
-static void draw(uint64_t *seed, char *text, size_t size, int *n_channels)
-{
-	static const int leaves[] = {2, 4};
-	int nodes = 4 << kit_below(seed, 3);
-	int ranks = 1 + (int)kit_below(seed, 3);
-	int rails = 1 + (int)kit_below(seed, 2);
-	size_t n;
-	int i;
-
-	n = (size_t)snprintf(text, size, "nodes %d\nranks_per_node %d\n"
-			     "ports %s\noverhead %uns\n", nodes, ranks,
-			     kit_below(seed, 2) ? "per_node" : "per_rank",
-			     kit_below(seed, 1000));
-	for (i = 0; i < rails; i++)
-		n += (size_t)snprintf(text + n, size - n, "rail %uG %uns\n",
-				      1 + kit_below(seed, 400),
-				      kit_below(seed, 20000));
-	if (kit_below(seed, 2))
-		n += (size_t)snprintf(text + n, size - n,
-				      "nvlink %uGB/s 700ns\n",
-				      1 + kit_below(seed, 400));
-	if (kit_below(seed, 3))
-		n += (size_t)snprintf(text + n, size - n,
-				      "topology spine-leaf leaf %d "
-				      "oversubscription %u\nswitch %uns\n",
-				      leaves[kit_below(seed, 2)],
-				      1 + kit_below(seed, 2),
-				      kit_below(seed, 900));
-	snprintf(text + n, size - n, "slot_bytes %uK\nslots %u\n",
-		 1 + kit_below(seed, 64), 2 + kit_below(seed, 7));
-	*n_channels = 1 + (int)kit_below(seed, (uint32_t)rails + 1);
-}
-
-/* Any form of any collective; false: there is none. */
-static bool draw_trial(uint64_t *seed, struct trial *trial, char *text,
-		       size_t size)
-{
-	int n_channels;
-	enum sched_collective collective = (enum sched_collective)kit_below(
-		seed, SCHED_N_COLLECTIVES);
-	enum sched_algo algo =
-		(enum sched_algo)kit_below(seed, SCHED_N_ALGOS);
-
-	draw(seed, text, size, &n_channels);
-	describe(trial, text, collective, algo,
-		 kit_random(seed) >> (44 + kit_below(seed, 20)));
-	trial->shape.n_channels = n_channels;
-	if (sched_is_rooted(collective))
-		trial->shape.root = (int)kit_below(
-			seed, (uint32_t)trial->shape.n_ranks);
-	return sched_has_form(collective, algo);
-}
-
-static void every_form_ends_and_not_before_its_bound(void **state)
-{
-	uint64_t seed = kit_seed();
-	char text[512];
-	int i, n = 0;
-
-	(void)state;
-	for (i = 0; n < (KIT_IS_SLOW ? 100 : 600); i++) {
-		struct trial trial;
-		double us;
-
-		if (!draw_trial(&seed, &trial, text, sizeof(text)))
-			continue;
-		n++;
-		us = run(&trial);
-		if (!(us > 0) && trial.shape.n_ranks > 1)
-			fail_msg("no time at all:\n%s", text);
-		/* What every rank gets is more than it must, by a line. */
-		if (us * 1e6 * 1.001 < (double)trial.sim.bound_ps)
-			fail_msg("%s %s of %llu bytes: %g us, before its bound "
-				 "of %g:\n%s",
-				 sched_algo_name(trial.shape.algo),
-				 sched_collective_name(trial.shape.collective),
-				 (unsigned long long)trial.args.bytes, us,
-				 (double)trial.sim.bound_ps / 1e6, text);
-		assert_true(trial.sim.utilisation <= 1.0001);
-	}
-}
-
-static void equal_arguments_give_equal_bits(void **state)
-{
-	uint64_t seed = kit_seed();
-	char text[512];
-	int n = 0;
-
-	(void)state;
-	while (n < 100) {
-		struct trial trial, again;
-
-		if (!draw_trial(&seed, &trial, text, sizeof(text)))
-			continue;
-		n++;
-		again = trial;
-		run(&trial);
-		run(&again);
-		assert_int_equal(trial.sim.time_ps, again.sim.time_ps);
-		assert_int_equal(trial.sim.n_messages, again.sim.n_messages);
-		assert_string_equal(trial.sim.busiest, again.sim.busiest);
-	}
-}
-
-static void the_path_accounts_for_all_of_the_time(void **state)
-{
-	uint64_t seed = kit_seed();
-	char text[512];
-	int n = 0;
-
-	(void)state;
-	while (n < 200) {
-		struct trial trial;
-		uint64_t sum = 0, at = 0;
-		uint32_t i;
-
-		if (!draw_trial(&seed, &trial, text, sizeof(text)))
-			continue;
-		n++;
-		trial.args.shape = &trial.shape;
-		trial.args.fabric = &trial.fabric;
-		trial.args.trace_max = 1 << 20;
-		if (sched_simulate(&trial.args, &trial.sim))
-			fail_msg("%s", base_error_text());
-		assert_true(trial.sim.n_hops > 0);
-		for (i = 0; i < trial.sim.n_hops; i++) {
-			assert_in_range(trial.sim.hops[i].rank, 0,
-					trial.shape.n_ranks - 1);
-			assert_true(trial.sim.hops[i].start_ps >= at);
-			at = trial.sim.hops[i].start_ps;
-		}
-		assert_int_equal(trial.sim.hops[i - 1].end_ps,
-				 trial.sim.time_ps);
-		for (i = 0; i < SCHED_SIM_N_PARTS; i++)
-			sum += trial.sim.part_ps[i];
-		assert_int_equal(sum, trial.sim.time_ps);
-		sched_sim_release(&trial.sim);
-	}
-}
-
-static void folded_is_as_plain_where_chunks_are_equal(void **state)
-{
-	uint64_t seed = kit_seed();
-	char text[512];
-	int n_folded = 0, n_equal = 0, i;
-
-	(void)state;
-	for (i = 0; i < 4000 && n_folded < 150; i++) {
-		struct trial folded, plain;
-		double a, b;
-
-		if (!draw_trial(&seed, &folded, text, sizeof(text)))
-			continue;
-		/* Whole lines for each piece of each block in each pass. */
-		folded.args.bytes = (uint64_t)folded.shape.n_ranks *
-				    folded.shape.n_ranks * 64 * 6 *
-				    (1 + kit_below(&seed, 4));
-		plain = folded;
-		plain.args.is_plain = true;
-		a = run(&folded);
-		b = run(&plain);
-		if (folded.sim.n_simulated == plain.sim.n_simulated ||
-		    !plain.sim.is_even)
-			continue;
-		n_folded++;
-		n_equal += fabs(a - b) <= 1e-9 * b;
-		/* What comes at the same instant is served in any order. */
-		if (fabs(a - b) > 0.2 * b)
-			fail_msg("%s %s of %llu bytes: %g us folded, %g "
-				 "plain:\n%s",
-				 sched_algo_name(folded.shape.algo),
-				 sched_collective_name(folded.shape.collective),
-				 (unsigned long long)folded.args.bytes, a, b,
-				 text);
-	}
-	print_message("%d of %d to the bit\n", n_equal, n_folded);
-	assert_true(n_folded > 50);
-	assert_true(n_equal * 10 > n_folded * 8);
-}
-
 static void further_passes_take_what_the_last_ones_took(void **state)
 {
 	static const enum sched_algo algos[] = {SCHED_RING, SCHED_TREE,
@@ -482,16 +235,12 @@ int main(void)
 		cmocka_unit_test(slots_under_way_fill_the_wire),
 		cmocka_unit_test(an_oversubscribed_leaf_takes_its_time),
 		cmocka_unit_test(a_slow_port_slows_both_of_its_ways),
-		cmocka_unit_test(every_form_ends_and_not_before_its_bound),
-		cmocka_unit_test(equal_arguments_give_equal_bits),
-		cmocka_unit_test(the_path_accounts_for_all_of_the_time),
-		cmocka_unit_test(folded_is_as_plain_where_chunks_are_equal),
 		cmocka_unit_test(further_passes_take_what_the_last_ones_took),
 		cmocka_unit_test(a_faster_rail_is_never_slower_in_a_ring),
 		cmocka_unit_test(what_cannot_be_simulated_is_refused),
 		cmocka_unit_test(no_memory_is_an_error_and_leaves_nothing),
 	};
 
-	alarm(100);
+	alarm(60);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
