@@ -9,11 +9,10 @@
  * with a lane as long as that can go on, then looks at the next.  A step takes
  * the overhead of each message at either end, and the time to fold its sources
  * or to copy its only one.  A lane and pair has so many messages under way as
- * there are slots; credit comes back when half of them are taken, behind what
- * leaves the same port.  A link serves messages one by one in the order in
- * which they come, but lets those of up to a packet wait for one packet only;
- * a message leaves for the next link as soon as it is being served, and is
- * there when its last byte is.
+ * there are slots; credit comes back when half of them are taken, behind one
+ * packet of what leaves the same port.  A link serves messages one by one in
+ * the order in which they come; a message leaves for the next link as soon as
+ * it is being served, and is there when its last byte is.
  *
  * Symmetric fabrics and schedules are folded: if shifting all ranks by some
  * number of them changes neither, all ranks that are so many apart do the same

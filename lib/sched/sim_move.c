@@ -9,11 +9,7 @@
 /* A packet of the largest size that RDMA networks have. */
 #define PACKET_BYTES 4096
 
-/*
- * Put the message on a link: when it begins to be served there.  What fits a
- * packet waits for one packet of others at most, as ports take turns with
- * their queue pairs.
- */
+/* Put the message on a link: when it begins to be served there. */
 static uint64_t serve(struct sim_link *link, uint64_t ps, uint64_t bytes,
 		      uint64_t *end_ps)
 {
@@ -22,16 +18,23 @@ static uint64_t serve(struct sim_link *link, uint64_t ps, uint64_t bytes,
 
 	link->free_ps = start + needs;
 	link->busy_ps += needs;
-	if (bytes <= PACKET_BYTES) {
-		uint64_t turn = ps + sim_link_ps(link, PACKET_BYTES);
-
-		if (start > turn)
-			start = turn;
-	}
 	/* What comes by a slower link takes as long here. */
 	if (start + needs > *end_ps)
 		*end_ps = start + needs;
 	return start;
+}
+
+/*
+ * Credit is on its way when the packet is through that is being sent: ports
+ * take turns with their queue pairs.
+ */
+static uint64_t serve_credit(struct sim_link *link, uint64_t ps)
+{
+	uint64_t turn = ps + sim_link_ps(link, PACKET_BYTES);
+	uint64_t end_ps = 0;
+	uint64_t start = serve(link, ps, CREDIT_BYTES, &end_ps);
+
+	return start < turn ? end_ps : turn + sim_link_ps(link, CREDIT_BYTES);
 }
 
 static uint32_t new_message(struct sim *sim)
@@ -61,13 +64,6 @@ static uint32_t new_message(struct sim *sim)
 	return at;
 }
 
-static void arrive(struct sim *sim, struct sim_tx *tx, uint64_t ps)
-{
-	if (ps > tx->due_ps)
-		tx->due_ps = ps;
-	sim_push(sim, tx->due_ps, SIM_ARRIVED, tx->rx, 0);
-}
-
 void sim_send(struct sim *sim, const struct sim_rank *rank, uint32_t i_tx,
 	      uint64_t bytes)
 {
@@ -84,16 +80,12 @@ void sim_send(struct sim *sim, const struct sim_rank *rank, uint32_t i_tx,
 	tx->n_sent++;
 	tx->n_out++;
 	sim->n_sent++;
-	/* Messages of a queue stay in order. */
-	start = sim->queue.now_ps > tx->left_ps ? sim->queue.now_ps
-						: tx->left_ps;
-	start = serve(link, start, bytes, &message.end_ps);
-	tx->left_ps = message.end_ps;
+	start = serve(link, sim->queue.now_ps, bytes, &message.end_ps);
 	start += link->latency_ps;
 	message.end_ps += link->latency_ps;
 	if (tx->is_straight) {
 		serve(&sim->net.links[path[1]], start, bytes, &message.end_ps);
-		arrive(sim, tx, message.end_ps);
+		sim_push(sim, message.end_ps, SIM_ARRIVED, tx->rx, 0);
 		return;
 	}
 	at = new_message(sim);
@@ -108,7 +100,7 @@ void sim_send(struct sim *sim, const struct sim_rank *rank, uint32_t i_tx,
 void sim_hop(struct sim *sim, uint32_t at)
 {
 	struct sim_message *message = &sim->messages[at];
-	struct sim_tx *tx = &sim->txs[message->tx];
+	const struct sim_tx *tx = &sim->txs[message->tx];
 	struct sim_link *link =
 		&sim->net.links[sim->paths[tx->path + message->hop]];
 	uint64_t start = serve(link, sim->queue.now_ps, message->bytes,
@@ -119,7 +111,7 @@ void sim_hop(struct sim *sim, uint32_t at)
 		sim_push(sim, start + link->latency_ps, SIM_HOP, at, 0);
 		return;
 	}
-	arrive(sim, tx, message->end_ps);
+	sim_push(sim, message->end_ps, SIM_ARRIVED, tx->rx, 0);
 	message->hop = sim->free_message;
 	sim->free_message = at;
 }
@@ -133,15 +125,15 @@ void sim_consume(struct sim *sim, const struct sim_rank *rank,
 		struct sim_rx *rx =
 			&sim->rxs[rank->rx +
 				  rank->class->lists[step->recv + i]];
-		uint64_t end_ps = 0;
+		uint64_t left_ps;
 
 		rx->n_waiting--;
 		if (++rx->n_uncredited < sim->batch)
 			continue;
 		rx->n_uncredited -= sim->batch;
-		serve(&sim->net.links[rx->back_link], sim->queue.now_ps,
-		      CREDIT_BYTES, &end_ps);
-		sim_push(sim, end_ps + rx->back_ps, SIM_CREDIT, rx->tx,
-		     rank->traced);
+		left_ps = serve_credit(&sim->net.links[rx->back_link],
+				       sim->queue.now_ps);
+		sim_push(sim, left_ps + rx->back_ps, SIM_CREDIT, rx->tx,
+			 rank->traced);
 	}
 }

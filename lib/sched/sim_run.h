@@ -29,7 +29,6 @@ struct sim_rx {
 };
 
 struct sim_tx {
-	uint64_t left_ps, due_ps; /* the last message: left here, is there */
 	uint32_t rx, lane; /* of all */
 	uint32_t path;	   /* of all */
 	uint32_t n_out;	   /* messages without credit */
