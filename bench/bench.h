@@ -28,6 +28,7 @@ int perf_main(int argc, char **argv);
 int info_main(int argc, char **argv);
 int schedule_main(int argc, char **argv);
 int sim_main(int argc, char **argv);
+int plan_main(int argc, char **argv);
 
 /* ---- option.c ---- */
 

@@ -22,6 +22,8 @@ static const struct command {
 	{"schedule", schedule_main, "print the steps of an algorithm, or prove "
 				    "them"},
 	{"sim", sim_main, "predict a collective on a described network"},
+	{"plan", plan_main, "say whether a network hides a training job's "
+			    "reductions"},
 	{"version", version_main, "print the version"},
 	{"help", help_main, "explain a command"},
 };

@@ -266,4 +266,8 @@ size_t sched_print(const struct sched *sched, char *out, size_t size);
 #include "sched/fabric.h"
 #include "sched/sim.h"
 
+/* ---- cost.c, stats.c, tuning.c, choose.c ---- */
+
+#include "sched/cost.h"
+
 #endif
