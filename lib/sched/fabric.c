@@ -109,7 +109,7 @@ static int check_fault(const struct sched_fabric *fabric,
 static int take_lost_rails(struct sched_fabric *fabric, unsigned int *lost)
 {
 	unsigned int gone = 0;
-	int i, n = 0, to[SCHED_RAILS_MAX];
+	int i, n = 0, to[SCHED_FABRIC_RAILS_MAX];
 	const struct sched_fault *last = NULL;
 
 	for (i = 0; i < fabric->n_faults; i++) {

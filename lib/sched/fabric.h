@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-#define SCHED_RAILS_MAX 4
+#define SCHED_FABRIC_RAILS_MAX 4
 #define SCHED_FAULTS_MAX 64
 /* Nodes, switch ports and the like at most; no more than ranks. */
 #define SCHED_NODES_MAX 16384
@@ -48,7 +48,7 @@ struct sched_fabric {
 	int n_nodes;	    /* 0: 1 */
 	int ranks_per_node; /* 0: n_ranks / n_nodes, the first with one more */
 	int n_rails;
-	struct sched_rail rails[SCHED_RAILS_MAX];
+	struct sched_rail rails[SCHED_FABRIC_RAILS_MAX];
 	bool is_per_rank; /* every rank has its own ports, not its node */
 	/* Between the ranks of a node, each of which has the rate for itself;
 	 * rate 0: they use the rails. */
@@ -89,9 +89,5 @@ int sched_fabric_read(struct sched_fabric *fabric, const char *name,
 int sched_fabric_check(struct sched_fabric *fabric, unsigned int *lost);
 
 const char *sched_topology_name(enum sched_topology topology);
-
-/* "400G", "50GB/s": bytes a second; "2us", "0.7us": picoseconds. */
-bool sched_parse_rate(const char *text, uint64_t *rate);
-bool sched_parse_time(const char *text, uint64_t *ps);
 
 #endif

@@ -54,9 +54,9 @@ static int read_rails(struct reader *reader, struct sched_fabric *fabric)
 {
 	struct word here = {reader->at, 0};
 
-	if (fabric->n_rails == SCHED_RAILS_MAX)
+	if (fabric->n_rails == SCHED_FABRIC_RAILS_MAX)
 		return fabric_refuse(reader, &here, "more than %d rails",
-				     SCHED_RAILS_MAX);
+				     SCHED_FABRIC_RAILS_MAX);
 	return read_rail(reader, &fabric->rails[fabric->n_rails++]);
 }
 
@@ -117,7 +117,7 @@ static int read_fault(struct reader *reader, struct sched_fabric *fabric,
 	if (!err)
 		err = expect(reader, "rail");
 	if (!err)
-		err = fabric_int(reader, "rail", 0, SCHED_RAILS_MAX - 1,
+		err = fabric_int(reader, "rail", 0, SCHED_FABRIC_RAILS_MAX - 1,
 				 &fault.rail);
 	if (!err && fault.is_up)
 		err = expect(reader, "up");

@@ -7,6 +7,11 @@
 #include "fabric_text.h"
 #include "sched.h"
 
+/* Bytes a second, and what all times of a simulation fit 64 bits with. */
+#define RATE_MIN 1e3
+#define RATE_MAX 1e15
+#define SECONDS_MAX 10
+
 static bool word_is(const struct word *word, const char *text)
 {
 	return strlen(text) == word->length &&
@@ -121,22 +126,24 @@ int fabric_rate(struct reader *reader, const char *what, uint64_t *out)
 {
 	char text[WORD_SHOWN];
 	struct word word;
-	uint64_t value;
+	double value;
 
 	if (!fabric_next(reader, &word))
 		return fabric_refuse(reader, &word, "expected %s, such as 400G "
 				     "(bits a second) or 50GB/s", what);
 	fabric_shown(&word, text);
-	if (word.length >= WORD_SHOWN || !sched_parse_rate(text, &value))
+	/* Only what is above zero is a rate. */
+	if (text[0] == '0' && strspn(text, "0.") == strspn(text, "0123456789."))
+		return fabric_refuse(reader, &word,
+				     "%s '%s' is 0: nothing would ever arrive",
+				     what, text);
+	if (word.length >= WORD_SHOWN || !sched_parse_rate(text, &value) ||
+	    value < RATE_MIN || value > RATE_MAX)
 		return fabric_refuse(reader, &word,
 				     "%s '%s' is not a rate from 1KB/s to "
 				     "1000TB/s, such as 400G (bits a second) "
 				     "or 50GB/s", what, text);
-	if (!value)
-		return fabric_refuse(reader, &word,
-				     "%s is 0: nothing would ever arrive",
-				     what);
-	*out = value;
+	*out = (uint64_t)(value + 0.5);
 	return 0;
 }
 
@@ -144,6 +151,7 @@ int fabric_time(struct reader *reader, const char *what, uint64_t *out)
 {
 	char text[WORD_SHOWN];
 	struct word word;
+	double seconds;
 
 	if (!fabric_next(reader, &word))
 		return fabric_refuse(reader, &word,
@@ -153,81 +161,11 @@ int fabric_time(struct reader *reader, const char *what, uint64_t *out)
 		return fabric_refuse(reader, &word,
 				     "%s '%s' is negative: nothing arrives "
 				     "before it is sent", what, text);
-	if (word.length >= WORD_SHOWN || !sched_parse_time(text, out))
+	if (word.length >= WORD_SHOWN || !sched_parse_time(text, &seconds) ||
+	    seconds > SECONDS_MAX)
 		return fabric_refuse(reader, &word,
-				     "%s '%s' is not a time from 0 to 10s, "
+				     "%s '%s' is not a time from 0s to 10s, "
 				     "such as 2us or 700ns", what, text);
+	*out = (uint64_t)(seconds * 1e12 + 0.5);
 	return 0;
-}
-
-/* Digits with a decimal point, at most 9 behind it: no locale, no exponent. */
-static const char *decimal(const char *text, double *out)
-{
-	double value = 0, unit = 1;
-	const char *at = text;
-
-	for (; *at >= '0' && *at <= '9' && at - text < 16; at++)
-		value = value * 10 + (*at - '0');
-	if (at == text)
-		return NULL;
-	if (*at == '.') {
-		for (at++; *at >= '0' && *at <= '9' && unit < 1e9; at++) {
-			unit *= 10;
-			value = value * 10 + (*at - '0');
-		}
-	}
-	*out = value / unit;
-	return at;
-}
-
-bool sched_parse_rate(const char *text, uint64_t *rate)
-{
-	static const char prefixes[] = "KMGT";
-	const char *prefix;
-	double value;
-
-	text = decimal(text, &value);
-	if (!text)
-		return false;
-	prefix = *text ? strchr(prefixes, *text) : NULL;
-	if (prefix) {
-		int i;
-
-		for (i = 0; i <= prefix - prefixes; i++)
-			value *= 1000;
-		text++;
-	}
-	if (!strcmp(text, "") || !strcmp(text, "b/s") ||
-	    !strcmp(text, "bit/s"))
-		value /= 8;
-	else if (strcmp(text, "B/s"))
-		return false;
-	if (value > 1e15 || (value > 0 && value < 1000))
-		return false;
-	*rate = (uint64_t)(value + 0.5);
-	return true;
-}
-
-bool sched_parse_time(const char *text, uint64_t *ps)
-{
-	static const struct {
-		const char *name;
-		double ps;
-	} units[] = {{"ns", 1e3}, {"us", 1e6}, {"ms", 1e9}, {"s", 1e12}};
-	double value;
-	size_t i;
-
-	text = decimal(text, &value);
-	if (!text)
-		return false;
-	for (i = 0; i < base_countof(units); i++) {
-		if (strcmp(text, units[i].name))
-			continue;
-		value *= units[i].ps;
-		*ps = (uint64_t)(value + 0.5);
-		return value <= 1e13;
-	}
-	/* Nothing is nothing in any unit. */
-	*ps = 0;
-	return value <= 0 && !*text;
 }

@@ -102,7 +102,7 @@ shows err 'cannot read .*none'
 expect 6 "$wreath" sim all_reduce --nodes 4
 shows err '4 nodes, and no rail between them'
 expect 6 "$wreath" sim all_reduce --nodes 4 --rail 0,2us
-shows err '--rail:1:6: the rate is 0'
+shows err '--rail:1:6: the rate .0. is 0'
 expect 6 "$wreath" sim all_reduce -n 16385 --rail 1G,1us
 expect 6 "$wreath" sim all_reduce --nodes 4 --rail 1G,1us \
 	--lost link,node,1,rail,0

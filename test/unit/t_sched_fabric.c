@@ -81,15 +81,15 @@ static void a_wrong_text_is_refused_where_it_is_wrong(void **state)
 		{"nodes 4x", "f:1:7: nodes '4x' is not a whole number"},
 		{"ranks 16385", "f:1:7: ranks '16385' is not a whole number "
 				"from 1 to 16384"},
-		{"rail 0 2us", "f:1:6: the rate is 0: nothing would ever "
-			       "arrive"},
+		{"rail 0 2us", "f:1:6: the rate '0' is 0: nothing would "
+			       "ever arrive"},
 		{"rail 400X 2us", "f:1:6: the rate '400X' is not a rate"},
 		{"rail -4G 2us", "f:1:6: the rate '-4G' is not a rate"},
 		{"rail 400G", "f:1:10: expected the latency, such as 2us"},
 		{"rail 400G -2us", "f:1:11: the latency '-2us' is negative"},
 		{"rail 400G 2", "f:1:11: the latency '2' is not a time"},
 		{"rail 400G 11s", "f:1:11: the latency '11s' is not a time"},
-		{"rail 1 1us", "f:1:6: the rate '1' is not a rate from 1KB/s"},
+		{"rail 1K 1us", "f:1:6: the rate '1K' is not a rate from 1KB/s"},
 		{"rail 1G 1us\nrail 1G 1us\nrail 1G 1us\nrail 1G 1us\n"
 		 "rail 1G 1us", "f:5:5: more than 4 rails"},
 		{"topology fat-three radix 4", "f:1:10: 'fat-three' is no "
