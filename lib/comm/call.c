@@ -63,10 +63,16 @@ static enum sched_algo guess(const struct wreath_comm *comm,
 
 /* What WREATH_ALGO asks for, or SCHED_N_ALGOS. */
 static enum sched_algo wanted(const struct wreath_comm *comm,
-			      enum sched_collective collective)
+			      enum sched_collective collective, size_t bytes)
 {
 	/* The first word of WREATH_ALGO is auto; the rest is in order. */
 	int64_t algo = comm->env.value[BASE_ENV_ALGO] - 1;
+
+	/* Directly, an all-reduce is one of two. */
+	if (base_unlikely(algo == SCHED_DIRECT) &&
+	    sched_has_form(collective, SCHED_ONESHOT))
+		return guess(comm, collective, bytes) == SCHED_ONESHOT
+			       ? SCHED_ONESHOT : SCHED_TWOSHOT;
 
 	if (base_unlikely(algo >= 0) &&
 	    sched_has_form(collective, (enum sched_algo)algo))
@@ -78,7 +84,7 @@ enum sched_algo comm_choose(const struct wreath_comm *comm,
 			    enum sched_collective collective, size_t bytes)
 {
 	const struct sched_chooser *chooser = comm_chooser(comm, collective);
-	enum sched_algo algo = wanted(comm, collective);
+	enum sched_algo algo = wanted(comm, collective, bytes);
 
 	if (algo != SCHED_N_ALGOS)
 		return algo;
@@ -86,18 +92,25 @@ enum sched_algo comm_choose(const struct wreath_comm *comm,
 		       : guess(comm, collective, bytes);
 }
 
-static int choose(struct wreath_comm *comm, enum sched_collective collective,
+static int choose(struct wreath_comm *comm, const struct net_sign *sign,
 		  size_t bytes, enum sched_algo *algo)
 {
+	enum sched_collective collective =
+		(enum sched_collective)sign->collective;
 	const struct sched_chooser *chooser;
 	int err;
 
-	*algo = wanted(comm, collective);
+	*algo = wanted(comm, collective, bytes);
 	if (base_unlikely(*algo != SCHED_N_ALGOS))
 		return 0;
 	chooser = comm_chooser(comm, collective);
 	if (base_unlikely(!chooser)) {
-		err = comm_chooser_new(comm, collective, &chooser);
+		/* All ranks come here together, or disagree, which is told
+		 * before they exchange what no other call would. */
+		net_sign_post(comm->net, sign);
+		err = comm_compare(comm, sign);
+		if (!err)
+			err = comm_chooser_new(comm, collective, &chooser);
 		if (err)
 			return err;
 	}
@@ -136,7 +149,8 @@ static int run(struct comm_op *op)
 	if (err)
 		return err;
 	args.sign.seq = comm_next_seq(comm);
-	err = choose(comm, op->collective,
+	args.sign.algo = SCHED_N_ALGOS;
+	err = choose(comm, &args.sign,
 		     args.longest * (size_t)sched_n_blocks(op->collective,
 							   comm->n_ranks),
 		     &algo);

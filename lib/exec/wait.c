@@ -59,9 +59,9 @@ void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 	if (sched_is_rooted(collective))
 		snprintf(extra + n, sizeof(extra) - n, ", root %" PRIu32,
 			 sign->root);
-	snprintf(out, size, "%s(count %" PRIu64 ", %s%s) by %s", name,
+	snprintf(out, size, "%s(count %" PRIu64 ", %s%s)%s%s", name,
 		 sign->count, base_type_name(sign->type), extra,
-		 algo ? algo : "no such algorithm");
+		 algo ? " by " : "", algo ? algo : "");
 }
 
 static int disagree(const struct exec_plan *plan, int peer,
