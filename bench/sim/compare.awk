@@ -10,7 +10,7 @@ $1 == "version" || $1 == "collective" {
 	next
 }
 
-files == 1 { measured[$at["bytes"]] = $at["p50_us"] }
+files == 1 { measured[$at["bytes"]] = $at[stat] }
 
 files == 2 && ($at["bytes"] in measured) && $at["us"] != "" {
 	have = measured[$at["bytes"]]

@@ -8,6 +8,7 @@
 #   RANKS="2 4 8 16"  SIZES="1048576 4194304"  RATE=1G  LATENCY=50us
 #   ALGOS="ring twoshot tree split-ring halving"  COLLECTIVE=all_reduce
 #   OVERHEAD=10us     a message costs each end, on this machine
+#   ITERS=9           of each row; STAT=p50_us or another column of the CSV
 #   WITHIN=15         percent that a prediction may be off
 #   SECONDS_MAX=300   for all of it
 set -u
@@ -20,6 +21,8 @@ collective=${COLLECTIVE:-all_reduce}
 rate=${RATE:-1G}
 latency=${LATENCY:-50us}
 overhead=${OVERHEAD:-10us}
+iters=${ITERS:-9}
+stat=${STAT:-p50_us}
 within=${WITHIN:-15}
 seconds=${SECONDS_MAX:-300}
 slot_bytes=65536
@@ -34,7 +37,7 @@ export WREATH_SLOT_BYTES=$slot_bytes WREATH_SLOTS=$slots
 
 measure() {
 	timeout -k 5 60 "$build/wreath" perf "$collective" -g "$1" \
-		--algo "$2" --sizes "${sizes// /,}" --place out -n 5 -w 1 \
+		--algo "$2" --sizes "${sizes// /,}" --place out -n "$iters" -w 1 \
 		-c 1 -q --csv - 2>"$tmp/err"
 }
 
@@ -63,7 +66,7 @@ for n in $ranks; do
 			echo "# $n ranks, $algo: $(tail -n 1 "$tmp/err")"
 			continue
 		fi
-		awk -F, -v n="$n" -v algo="$algo" -f "$here/compare.awk" \
+		awk -F, -v n="$n" -v algo="$algo" -v stat="$stat" -f "$here/compare.awk" \
 			"$tmp/measured" "$tmp/predicted" | tee -a "$tmp/all"
 	done
 done
