@@ -9,6 +9,7 @@
 #                      virtual machine, and on this host's RDMA devices
 #   make vm            a shell in that machine
 #   make bench-peers   this library and others on one machine, side by side
+#   make bench-sim     the simulator against real ranks on slow soft ports
 #   make bench-rxe     the same on soft-RoCE, beside perftest's limits
 #   make install       PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined test    a variant, in a folder of its own
@@ -209,6 +210,11 @@ bench-rxe:
 	@$(MAKE) --no-print-directory $B/wreath
 	@bench/rxe/run.sh $B
 
+bench-sim:
+	$(setup) check
+	@$(MAKE) --no-print-directory $B/wreath
+	@bench/sim/run.sh $B
+
 bench-peers:
 	$(setup) peers
 	@$(MAKE) --no-print-directory $B/wreath
@@ -257,7 +263,8 @@ clean:
 	rm -rf build build-*
 
 .PHONY: all unit loop examples dropin bins run check test conformance \
-	check-rxe vm bench-rxe bench-peers install uninstall clean force
+	check-rxe vm bench-rxe bench-sim bench-peers install uninstall clean \
+	force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \

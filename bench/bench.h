@@ -29,6 +29,7 @@ int perf_main(int argc, char **argv);
 const char *perf_called_as(const char *program);
 int info_main(int argc, char **argv);
 int schedule_main(int argc, char **argv);
+int sim_main(int argc, char **argv);
 int plan_main(int argc, char **argv);
 
 /* ---- option.c ---- */
@@ -96,6 +97,26 @@ void bench_usage(FILE *to, const char *usage, const char *text,
 
 /* The word of @words (NULL ends) that @word is a slip of, or NULL. */
 const char *bench_nearest(const char *word, const char *const *words);
+
+/* ---- gnuplot.c ---- */
+
+struct bench_plot {
+	const char *command;  /* "wreath perf", for messages */
+	const char *path;     /* "-" is the terminal */
+	const char *fallback; /* the script is FALLBACK.gp without gnuplot */
+	/* Write the script, with its data. */
+	void (*put)(const void *arg, FILE *to, const char *path);
+	const void *arg;
+};
+
+/*
+ * Draw; false, with the reason on stderr, if that failed.  Without gnuplot the
+ * script is left in a file.
+ */
+bool bench_plot(const struct bench_plot *plot);
+
+/* The script's beginning: the terminal, a logarithmic axis of bytes. */
+void bench_plot_start(FILE *to, const char *path);
 
 /* ---- nodes.c ---- */
 

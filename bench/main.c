@@ -21,6 +21,7 @@ static const struct command {
 	{"info", info_main, "show devices, ports, addresses and settings"},
 	{"schedule", schedule_main, "print the steps of an algorithm, or prove "
 				    "them"},
+	{"sim", sim_main, "predict a collective on a described network"},
 	{"plan", plan_main, "say whether a network hides a training job's "
 			    "reductions"},
 	{"version", version_main, "print the version"},

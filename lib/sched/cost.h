@@ -156,7 +156,8 @@ int sched_tuning_parse(const char *name, const char *text,
 void sched_tuning_apply(const struct sched_tuning *tuning,
 			struct sched_cost *cost);
 /*
- * 400G or 400Gbit is bits, 50GB bytes a second, decimal; 5us, 1.5ms, 200ns.
+ * 400G, 400Gb or 400Gbit is bits, 50GB bytes a second, decimal, with or
+ * without /s behind; 5us, 1.5ms, 200ns.
  * False for anything else, and for what is not above zero (a time may be 0).
  */
 bool sched_parse_rate(const char *text, double *bytes_a_second);

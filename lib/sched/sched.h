@@ -266,6 +266,11 @@ int sched_verify(struct sched *const *scheds, int n_ranks, int n_slots,
  */
 size_t sched_print(const struct sched *sched, char *out, size_t size);
 
+/* ---- the simulator: fabric*.c, sim*.c ---- */
+
+#include "sched/fabric.h"
+#include "sched/sim.h"
+
 /* ---- cost.c, stats.c, tuning.c, choose.c ---- */
 
 #include "sched/cost.h"

@@ -6,8 +6,10 @@
 
 #include "sched.h"
 
+/* @tail may follow the unit. */
 static bool read_unit(const char *text, const char *const *units,
-		      const double *factors, int n, double *out)
+		      const double *factors, int n, const char *tail,
+		      double *out)
 {
 	char *end;
 	double number;
@@ -19,8 +21,13 @@ static bool read_unit(const char *text, const char *const *units,
 	    text[1] == 'X')
 		return false;
 	number = strtod(text, &end);
-	for (unit = 0; unit < n && strcmp(end, units[unit]); unit++)
-		;
+	for (unit = 0; unit < n; unit++) {
+		size_t length = strlen(units[unit]);
+
+		if (!strncmp(end, units[unit], length) &&
+		    (!end[length] || !strcmp(end + length, tail)))
+			break;
+	}
 	if (unit == n || !isfinite(number) || number > 1e18)
 		return false;
 	*out = number * factors[unit];
@@ -29,14 +36,18 @@ static bool read_unit(const char *text, const char *const *units,
 
 bool sched_parse_rate(const char *text, double *bytes_a_second)
 {
-	static const char *const units[] = {"M", "G", "T", "Mbit", "Gbit",
-					    "Tbit", "MB", "GB", "TB"};
-	static const double factors[] = {1e6 / 8, 1e9 / 8, 1e12 / 8,
-					 1e6 / 8, 1e9 / 8, 1e12 / 8,
-					 1e6, 1e9, 1e12};
+	static const char *const units[] = {
+		"K", "M", "G", "T", "Kb", "Mb", "Gb", "Tb",
+		"Kbit", "Mbit", "Gbit", "Tbit", "KB", "MB", "GB", "TB",
+	};
+	static const double factors[] = {
+		1e3 / 8, 1e6 / 8, 1e9 / 8, 1e12 / 8,
+		1e3 / 8, 1e6 / 8, 1e9 / 8, 1e12 / 8,
+		1e3 / 8, 1e6 / 8, 1e9 / 8, 1e12 / 8, 1e3, 1e6, 1e9, 1e12,
+	};
 
 	return read_unit(text, units, factors, (int)base_countof(units),
-			 bytes_a_second) &&
+			 "/s", bytes_a_second) &&
 	       *bytes_a_second > 0;
 }
 
@@ -46,5 +57,5 @@ bool sched_parse_time(const char *text, double *seconds)
 	static const double factors[] = {1e-9, 1e-6, 1e-3, 1};
 
 	return read_unit(text, units, factors, (int)base_countof(units),
-			 seconds);
+			 "", seconds);
 }
