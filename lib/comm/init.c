@@ -290,6 +290,8 @@ static int finalize(struct wreath_comm *comm)
 	if (!err && comm->boot) {
 		net_sign_post(comm->net, &sign);
 		err = comm_compare(comm, &sign);
+		if (!err)
+			err = comm_exchange_end(comm);
 		if (err)
 			err = comm_fail(comm, err);
 	}
@@ -301,6 +303,8 @@ int wreath_comm_finalize(struct wreath_comm *comm)
 {
 	int err = comm_check(comm, "wreath_comm_finalize");
 
+	if (!err)
+		err = comm_group_check(comm, "wreath_comm_finalize");
 	if (err || comm->is_final)
 		return err;
 	err = finalize(comm);
@@ -310,20 +314,23 @@ int wreath_comm_finalize(struct wreath_comm *comm)
 
 int wreath_comm_destroy(struct wreath_comm *comm)
 {
-	int err;
+	int err, later = 0;
 
 	if (!comm)
 		return 0;
 	err = comm_check(comm, "wreath_comm_destroy");
 	if (err)
 		return err;
+	err = comm_group_check(comm, "wreath_comm_destroy");
+	if (err)
+		comm_group_forget(comm);
 	if (!comm_error(comm))
-		err = wreath_comm_finalize(comm);
+		later = wreath_comm_finalize(comm);
 	else
 		/* Nobody may be inside when the memory goes. */
 		comm_drain(comm);
 	comm_free(comm);
-	return err;
+	return later ? later : err;
 }
 
 /* ---- queries ---- */
