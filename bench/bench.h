@@ -27,6 +27,7 @@ int run_main(int argc, char **argv);
 int perf_main(int argc, char **argv);
 int info_main(int argc, char **argv);
 int schedule_main(int argc, char **argv);
+int plan_main(int argc, char **argv);
 
 /* ---- option.c ---- */
 

@@ -58,6 +58,8 @@ static void print_port(const struct info_port *port)
 	       port->link_layer);
 	if (port->rate_gbps > 0)
 		printf(", %g Gb/s", port->rate_gbps);
+	if (port->latency_us > 0)
+		printf(", latency %g us", port->latency_us);
 	printf(", MTU %d", port->mtu);
 	if (port->lid)
 		printf(", LID %d", port->lid);
@@ -160,8 +162,9 @@ static void json_port(const struct info_port *port)
 	json_pair("link_layer", port->link_layer);
 	printf(", ");
 	json_pair("refusal", port->refusal);
-	printf(", \"rate_gbps\": %g, \"mtu\": %d, \"lid\": %d, \"gids\": [",
-	       port->rate_gbps, port->mtu, port->lid);
+	printf(", \"rate_gbps\": %g, \"latency_us\": %g, \"mtu\": %d, "
+	       "\"lid\": %d, \"gids\": [", port->rate_gbps, port->latency_us,
+	       port->mtu, port->lid);
 	for (i = 0; i < port->n_gids; i++) {
 		const struct info_gid *gid = &port->gids[i];
 

@@ -29,6 +29,7 @@ struct info_port {
 	const char *state;	/* "active", "down", ... */
 	const char *link_layer; /* "InfiniBand", "Ethernet" */
 	double rate_gbps;	/* 0: unknown */
+	double latency_us;	/* that it was told to have, or 0 */
 	int mtu;
 	int lid;
 	char refusal[512]; /* why the settings do not want it, or "" */

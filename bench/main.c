@@ -21,6 +21,8 @@ static const struct command {
 	{"info", info_main, "show devices, ports, addresses and settings"},
 	{"schedule", schedule_main, "print the steps of an algorithm, or prove "
 				    "them"},
+	{"plan", plan_main, "say whether a network hides a training job's "
+			    "reductions"},
 	{"version", version_main, "print the version"},
 	{"help", help_main, "explain a command"},
 };

@@ -111,6 +111,21 @@ static bool introduce(struct sweep *sweep)
 	return true;
 }
 
+/* The choice is known once a call has been made. */
+static int algo_used(const struct sweep *sweep, uint64_t bytes)
+{
+	const char *name =
+		sched_algo_name(comm_choose(sweep->cell.comm,
+					    SCHED_ALL_REDUCE, bytes));
+	int i;
+
+	for (i = 0; perf_algo_names[i]; i++) {
+		if (name && !strcmp(perf_algo_names[i], name))
+			return i;
+	}
+	return sweep->algo;
+}
+
 /* One row of the table: both halves of it. */
 static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 {
@@ -125,24 +140,11 @@ static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 		sweep->cell.count = result->count;
 		emit(sweep, PERF_BEGIN, result);
 		outcome = perf_measure(&sweep->cell, result);
+		result->used = algo_used(sweep, result->bytes);
 		if (outcome == PERF_DONE)
 			emit(sweep, PERF_RESULT, result);
 	}
 	return outcome;
-}
-
-static int algo_used(const struct sweep *sweep, uint64_t bytes)
-{
-	const char *name =
-		sched_algo_name(comm_choose(sweep->cell.comm,
-					    SCHED_ALL_REDUCE, bytes));
-	int i;
-
-	for (i = 0; perf_algo_names[i]; i++) {
-		if (name && !strcmp(perf_algo_names[i], name))
-			return i;
-	}
-	return sweep->algo;
 }
 
 /* All sizes of one type and operation. */
@@ -172,7 +174,6 @@ static enum perf_outcome sizes(struct sweep *sweep, enum wreath_type type,
 
 		result.count = bytes / size;
 		result.bytes = result.count * size;
-		result.used = algo_used(sweep, result.bytes);
 		/* Less than an element is no vector; nothing at all is one. */
 		if (result.count || !bytes)
 			outcome = row(sweep, &result);

@@ -105,7 +105,10 @@ static int probe_port(struct verbs_device *device, const struct base_env *env,
 	port->link_layer = attr.link_layer == IBV_LINK_LAYER_ETHERNET
 				   ? "Ethernet"
 				   : "InfiniBand";
-	port->rate_gbps = verbs_mbps(device, &attr) / 1000.0;
+	port->rate_gbps = device->pace.bits
+				  ? (double)device->pace.bits / 1e9
+				  : verbs_port_mbps(&attr) / 1000.0;
+	port->latency_us = (double)device->pace.latency_ns / 1e3;
 	/* IBV_MTU_256 is 1, and each step doubles. */
 	port->mtu = 128 << attr.active_mtu;
 	port->lid = attr.lid;

@@ -143,6 +143,58 @@ WREATH_API int wreath_comm_init(const struct wreath_unique_id *id, int rank,
  */
 WREATH_API int wreath_comm_init_env(struct wreath_comm **comm);
 
+/*
+ * The same as wreath_comm_init(), in a thread: returns at once.  Until all
+ * ranks have joined, wreath_comm_async_error() and every call on *@comm return
+ * WREATH_EAGAIN, but for wreath_comm_rank(), wreath_comm_size(),
+ * wreath_comm_abort() and wreath_comm_destroy(), of which the last two end the
+ * joining within a second.  Then wreath_comm_async_error() is 0, or the error
+ * that wreath_comm_init() would have returned; *@comm must be destroyed then,
+ * too.
+ * Errors: WREATH_EINVAL, WREATH_ENOMEM.
+ */
+WREATH_API int wreath_comm_init_start(const struct wreath_unique_id *id,
+				      int rank, int n_ranks,
+				      struct wreath_comm **comm);
+
+/* The color of ranks that take no part in any communicator of a split. */
+#define WREATH_COLOR_NONE (-1)
+
+/*
+ * Cut @comm into communicators of the ranks that gave the same @color, in the
+ * order of @key, and of rank in @comm where keys are the same.  Collective over
+ * @comm, in the order of its calls; blocks.  @comm goes on; both have the same
+ * settings, whatever the environment says meanwhile.  The caller owns *@out;
+ * WREATH_COLOR_NONE makes it NULL.
+ * Errors: WREATH_EINVAL (@color is negative), WREATH_EMISMATCH, and those of
+ * wreath_comm_init(), which leave @comm as it is.
+ */
+WREATH_API int wreath_comm_split(struct wreath_comm *comm, int color, int key,
+				 struct wreath_comm **out);
+
+/*
+ * Another communicator of the same ranks, whose operations may run beside
+ * those of @comm.  Otherwise as wreath_comm_split().
+ */
+WREATH_API int wreath_comm_duplicate(struct wreath_comm *comm,
+				     struct wreath_comm **out);
+
+/*
+ * Make a communicator of the ranks of @comm that are still alive, in the order
+ * of their ranks, without the @n_exclude ranks in @exclude, which do not call
+ * (NULL and 0: nobody).  Called by every other rank that lives, with the same
+ * list, after a rank died or before that was noticed; it ends @comm: whatever
+ * is under way on it fails, here and on the other ranks, and it must be
+ * destroyed, after this call.  Whoever has destroyed @comm before is taken for
+ * gone, too.  All ranks get a communicator of the same ranks, or none does.
+ * Blocks up to WREATH_TIMEOUT for the others to call.
+ * Errors: WREATH_EINVAL, WREATH_EMISMATCH (different lists), WREATH_ETIMEOUT
+ * (a rank lives, and does not call), WREATH_EPEER (ranks died one after the
+ * other, too fast), WREATH_EABORTED, WREATH_ENET, WREATH_ENOMEM.
+ */
+WREATH_API int wreath_comm_shrink(struct wreath_comm *comm, const int *exclude,
+				  int n_exclude, struct wreath_comm **out);
+
 /* This rank's number, or WREATH_EINVAL. */
 WREATH_API int wreath_comm_rank(const struct wreath_comm *comm);
 
@@ -176,7 +228,8 @@ WREATH_API int wreath_comm_destroy(struct wreath_comm *comm);
 WREATH_API int wreath_comm_abort(struct wreath_comm *comm);
 
 /*
- * 0 while @comm works, else the error that broke it.  Never blocks.
+ * 0 while @comm works, WREATH_EAGAIN while it is still joining, else the error
+ * that broke it.  Never blocks.
  * wreath_error_text() then has the sentence.
  */
 WREATH_API int wreath_comm_async_error(struct wreath_comm *comm);

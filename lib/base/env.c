@@ -99,6 +99,11 @@ static const struct base_env_var table[BASE_N_ENV] = {
 				    -1, 255, NULL,
 				    "The traffic class on Ethernet; -1 takes "
 				    "106 (DSCP 26)."},
+	[BASE_ENV_TUNING] = {"WREATH_TUNING", BASE_ENV_STRING, "", 0, 511,
+			     NULL,
+			     "A file of rules that choose algorithms, and of "
+			     "what the machine is known to take; "
+			     "wreath_tuning(5) has the words."},
 };
 
 const struct base_env_var *base_env_table(void)

@@ -29,6 +29,7 @@
 enum boot_purpose {
 	BOOT_TO_ROOT = 1,
 	BOOT_TO_PARENT = 2,
+	BOOT_TO_CHAIR = 3,
 };
 
 struct boot_hello_wire {

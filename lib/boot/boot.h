@@ -42,6 +42,15 @@ struct boot;
 int boot_root_start(const char *ifname, int n_rounds,
 		    struct wreath_unique_id *id);
 
+/*
+ * The same for one more communicator of ranks of @boot, which has more than
+ * one: listens where those ranks have reached each other, and asks neither
+ * environment nor interfaces.
+ * Errors: WREATH_ENET, WREATH_ENOMEM.
+ */
+int boot_root_start_beside(const struct boot *boot, int64_t idle_ms,
+			   struct wreath_unique_id *id);
+
 /* The id as 256 lower-case digits, as WREATH_COMM_ID takes it. */
 void boot_id_to_hex(const struct wreath_unique_id *id, char hex[257]);
 
@@ -102,6 +111,13 @@ struct boot_args {
 	 */
 	int (*while_waiting)(void *arg);
 	void *while_waiting_arg;
+	/*
+	 * Called every now and then by boot_open(), by its thread, which
+	 * returns the error that it gives within a tenth of a second; 0 goes
+	 * on.  It sets the text, and may not wait itself.  May be NULL.
+	 */
+	int (*stopped)(void *arg);
+	void *stopped_arg;
 };
 
 /*
@@ -219,5 +235,56 @@ bool boot_failure(struct boot *boot, struct boot_failure *out);
  * is one for whoever still waits for the rank.  One atomic load.
  */
 bool boot_has_left(struct boot *boot, int rank);
+
+/*
+ * Which ranks are left?  Called by every rank that lives, when some have died
+ * or are to be left out, also where the tree has broken: ranks meet at the
+ * addresses that they told each other when they joined, and prove themselves
+ * as then.  The lowest that lives is the chair, and what it finds counts for
+ * all: everyone else has come, or nobody is at home at its address any more.
+ *
+ * Then the survivors join by boot_survey_id(), as @rank of @n_ranks, and tell
+ * each other by boot_survey_end() how that went; so all go on, or none does.
+ *
+ * Where the network falls in two, each half takes the other for dead.
+ */
+struct boot_survey;
+
+struct boot_survey_args {
+	const bool *left_out; /* [n_ranks], the same on every rank; not this */
+	int64_t timeout_ms;   /* for all to come */
+	int64_t idle_ms;      /* as of boot_root_start_beside() */
+	/* As in struct boot_args; also asked by boot_survey_watch(). */
+	int (*stopped)(void *arg);
+	void *stopped_arg;
+};
+
+/*
+ * Find out; blocks up to @timeout_ms and a second.  One thread, and one survey
+ * at a time; nobody may close @boot meanwhile.  With one rank there is nobody
+ * to ask.
+ * Errors: WREATH_ETIMEOUT (names who lives but does not come), WREATH_EMISMATCH
+ * (other ranks are left out elsewhere), WREATH_ENET, WREATH_ENOMEM, and what
+ * @stopped gives.
+ */
+int boot_survey_start(struct boot *boot, const struct boot_survey_args *args,
+		      struct boot_survey **out);
+
+const struct wreath_unique_id *boot_survey_id(const struct boot_survey *survey,
+					      int *rank, int *n_ranks);
+
+/*
+ * For struct boot_args: WREATH_EPEER once a survivor is seen to have died, or
+ * to have failed; @survey is a struct boot_survey.
+ */
+int boot_survey_watch(void *survey);
+
+/*
+ * This rank has joined the survivors, or failed with @err and its text.  0 when
+ * all have joined; WREATH_EAGAIN when one has died, or all are to survey once
+ * more for another reason, told by the text; else the error of all.  Blocks up
+ * to @timeout_ms.  @survey is gone afterwards.
+ */
+int boot_survey_end(struct boot_survey *survey, int64_t timeout_ms, int err);
 
 #endif

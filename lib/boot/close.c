@@ -36,6 +36,7 @@ void boot_free(struct boot *boot)
 	boot_notes_release(boot);
 	boot_frame_put(boot->failure_frame);
 	base_free(boot->ranks);
+	base_free(boot->addrs);
 	base_free(boot->left);
 	sodium_memzero(boot->secret, sizeof(boot->secret));
 	pthread_cond_destroy(&boot->changed);
@@ -92,6 +93,9 @@ void boot_close(struct boot *boot)
 	while (boot->callback_runs)
 		boot_sleep(boot, base_now_ns() + UINT64_C(1000000000));
 	boot->closing = true;
+	/* Who knocks learns that nobody is at home. */
+	boot->stands = true;
+	boot_sock_close(&boot->listener);
 	boot_leave(boot);
 	boot_links_flush(boot);
 	boot_sock_event_set(boot->wake);

@@ -124,8 +124,7 @@ static void seat_child(struct boot *boot, int i)
 		all_up &= link->state != BOOT_LINK_WAITS;
 	}
 	boot_sock_close(&boot->guests[i].fd);
-	if (all_up)
-		boot_sock_close(&boot->listener);
+	boot->stands = all_up;
 }
 
 void boot_guest_step(struct boot *boot, int i)
@@ -164,11 +163,34 @@ static int find_seat(const struct boot *boot)
 	return oldest[0] >= 0 ? oldest[0] : oldest[1];
 }
 
+/*
+ * Nobody has anything to say to a tree that stands.  But whoever is left in
+ * the queue could fill it, and ranks that look for survivors would take us for
+ * dead.
+ */
+static void send_away(struct boot *boot)
+{
+	int n;
+
+	for (n = 0; n < BOOT_N_GUESTS && !boot->is_surveyed; n++) {
+		int fd = boot_sock_accept(boot->listener);
+
+		if (fd == -EMFILE || fd == -ENFILE)
+			boot->deaf_until_ns =
+				base_now_ns() + RETRY_MS * UINT64_C(1000000);
+		if (fd < 0)
+			return;
+		boot_sock_close(&fd);
+	}
+}
+
 void boot_guests_let_in(struct boot *boot)
 {
 	int n;
 
-	for (n = 0; n < BOOT_N_GUESTS && boot->listener >= 0; n++) {
+	if (boot->stands && boot->listener >= 0)
+		send_away(boot);
+	for (n = 0; n < BOOT_N_GUESTS && !boot->stands; n++) {
 		int fd = boot_sock_accept(boot->listener);
 		int i = find_seat(boot);
 

@@ -16,6 +16,9 @@
 /* One address may be silent: others get their turn after so long. */
 #define CONNECT_MS 3000
 
+/* How often args->stopped is asked. */
+#define STOPPED_MS 20
+
 struct join {
 	struct boot *boot;
 	const struct boot_args *args;
@@ -25,6 +28,7 @@ struct join {
 	int fd;
 	struct boot_addr at;    /* of the root being tried */
 	int last_errno;         /* of the last try to connect, negative */
+	int stopped;            /* the error by which the caller ended it */
 	bool met_other_secret;  /* at every address that answered */
 	struct boot_addr other; /* who had it */
 };
@@ -34,6 +38,27 @@ static uint64_t at_most(uint64_t deadline_ns, int ms)
 	uint64_t later = base_now_ns() + (uint64_t)ms * 1000000;
 
 	return later < deadline_ns ? later : deadline_ns;
+}
+
+static bool is_stopped(struct join *join)
+{
+	const struct boot_args *args = join->args;
+
+	if (!join->stopped && args->stopped)
+		join->stopped = args->stopped(args->stopped_arg);
+	return join->stopped;
+}
+
+/* True when join->fd has one of @events; false also when we are stopped. */
+static bool await(struct join *join, short events, uint64_t deadline_ns)
+{
+	if (!join->args->stopped)
+		return boot_sock_wait(join->fd, events, deadline_ns);
+	while (!boot_sock_wait(join->fd, events,
+			       at_most(deadline_ns, STOPPED_MS)))
+		if (is_stopped(join) || !boot_sock_ms_left(deadline_ns))
+			return false;
+	return true;
 }
 
 /* 0 when the root at join->at is ours: join->fd is the connection. */
@@ -47,7 +72,7 @@ static int try_one(struct join *join)
 	join->fd = boot_sock_connect(&join->at);
 	if (join->fd < 0)
 		return join->fd;
-	err = boot_sock_wait(join->fd, POLLOUT, deadline_ns)
+	err = await(join, POLLOUT, deadline_ns)
 		      ? boot_sock_connected(join->fd)
 		      : -ETIMEDOUT;
 	if (err)
@@ -68,8 +93,7 @@ static int try_one(struct join *join)
 		case BOOT_AUTH_READING:
 			break;
 		}
-		if (!boot_sock_wait(join->fd, boot_auth_events(&auth),
-				    deadline_ns))
+		if (!await(join, boot_auth_events(&auth), deadline_ns))
 			return -ETIMEDOUT;
 	}
 }
@@ -90,6 +114,8 @@ static bool try_all(struct join *join)
 			if (!err)
 				return true;
 			boot_sock_close(&join->fd);
+			if (is_stopped(join))
+				return false;
 			join->last_errno = err;
 			if (err == -EKEYREJECTED) {
 				join->met_other_secret = true;
@@ -120,6 +146,8 @@ static int connect_root(struct join *join)
 	for (;;) {
 		if (try_all(join))
 			return 0;
+		if (join->stopped)
+			return join->stopped;
 		/*
 		 * With a port of its own there is one root only; where several
 		 * jobs share a range of ports, ours may still be coming.
@@ -154,7 +182,7 @@ static int open_listener(struct join *join)
 
 	if (fd >= 0) {
 		boot_addr_set_port(&local, 0);
-		fd = boot_sock_listen(&local, 1, &boot->parent_at);
+		fd = boot_sock_listen(&local, 1, &boot->listens_at);
 	}
 	if (fd < 0) {
 		boot_addr_text(&local, where);
@@ -181,7 +209,7 @@ static ssize_t move_all(struct join *join, void *data, size_t bytes,
 			return n;
 		at += n;
 		bytes -= (size_t)n;
-		if (!n && !boot_sock_wait(join->fd, events, deadline_ns))
+		if (!n && !await(join, events, deadline_ns))
 			return -ETIMEDOUT;
 	}
 	return 0;
@@ -202,7 +230,7 @@ static int send_join(struct join *join)
 		.pid = htole32((uint32_t)getpid()),
 		.timeout_ms =
 			htole32((uint32_t)boot_sock_ms_left(join->deadline_ns)),
-		.listens_at = join->boot->parent_at,
+		.listens_at = join->boot->listens_at,
 	};
 
 	if (gethostname(wire.host, sizeof(wire.host) - 1))
@@ -286,8 +314,10 @@ static int ask(struct join *join, int *result)
 		else
 			err = -EBADMSG;
 	}
-	if (!admitted && err != -EBADMSG)
-		return err;
+	if (join->stopped)
+		*result = join->stopped;
+	if (join->stopped || (!admitted && err != -EBADMSG))
+		return join->stopped ? 0 : err;
 	boot_addr_text(&join->at, where);
 	*result = base_error(err == -ETIMEDOUT ? WREATH_ETIMEOUT : WREATH_EPEER,
 			     "rank %d was waiting for the other ranks when the "

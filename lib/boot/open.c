@@ -119,33 +119,39 @@ static int start_thread(struct boot *boot)
 /* The first all-gather: it ends when the whole tree stands. */
 static int gather_names(struct boot *boot, int64_t timeout_ms)
 {
-	struct boot_name_wire mine = {.pid = htole32((uint32_t)getpid())};
-	struct boot_name_wire *all;
-	struct boot_rank *ranks;
+	struct boot_member_wire mine = {
+		.name = {.pid = htole32((uint32_t)getpid())},
+		.listens_at = boot->listens_at,
+	};
+	size_t n = (size_t)boot->n_ranks;
+	struct boot_member_wire *all = base_alloc(n, sizeof(*all));
+	struct boot_rank *ranks = base_alloc(n, sizeof(*ranks));
+	struct boot_addr *addrs = base_alloc(n, sizeof(*addrs));
 	int err = WREATH_ENOMEM;
-	int i;
+	size_t i;
 
-	if (gethostname(mine.host, sizeof(mine.host) - 1))
-		snprintf(mine.host, sizeof(mine.host), "unknown");
-	all = base_alloc((size_t)boot->n_ranks, sizeof(*all));
-	ranks = base_alloc((size_t)boot->n_ranks, sizeof(*ranks));
-	if (!all || !ranks)
-		goto out;
-	err = boot_gather_within(boot, timeout_ms, &mine, sizeof(mine), all);
-	for (i = 0; !err && i < boot->n_ranks; i++) {
-		ranks[i].pid = (int)le32toh(all[i].pid);
-		memcpy(ranks[i].host, all[i].host, sizeof(ranks[i].host));
+	if (gethostname(mine.name.host, sizeof(mine.name.host) - 1))
+		snprintf(mine.name.host, sizeof(mine.name.host), "unknown");
+	if (all && ranks && addrs)
+		err = boot_gather_within(boot, timeout_ms, &mine, sizeof(mine),
+					 all);
+	for (i = 0; !err && i < n; i++) {
+		ranks[i].pid = (int)le32toh(all[i].name.pid);
+		memcpy(ranks[i].host, all[i].name.host, sizeof(ranks[i].host));
 		boot_text_clean(ranks[i].host, sizeof(ranks[i].host));
+		addrs[i] = all[i].listens_at;
 	}
 	if (!err) {
 		pthread_mutex_lock(&boot->lock);
 		boot->ranks = ranks;
+		boot->addrs = addrs;
 		pthread_mutex_unlock(&boot->lock);
 		ranks = NULL;
+		addrs = NULL;
 	}
-out:
 	base_free(all);
 	base_free(ranks);
+	base_free(addrs);
 	return err;
 }
 
@@ -162,12 +168,15 @@ static int join_tree(struct boot *boot, const struct boot_args *args)
 	sodium_memzero(&id, sizeof(id));
 	if (err)
 		return err;
-	if (!boot->shape.n_children)
-		boot_sock_close(&boot->listener);
+	boot->stands = !boot->shape.n_children;
 	err = start_thread(boot);
 	if (err)
 		return err;
 	left_ms = boot_sock_ms_left(boot->join_deadline_ns);
+	pthread_mutex_lock(&boot->lock);
+	boot->while_waiting = args->stopped;
+	boot->while_waiting_arg = args->stopped_arg;
+	pthread_mutex_unlock(&boot->lock);
 	/* All have come: whoever is alive needs a moment only. */
 	return gather_names(boot, left_ms < 5000 ? 5000 : left_ms);
 }

@@ -44,6 +44,9 @@ bool boot_frame_begins(struct boot *boot, struct boot_link *link)
 	case BOOT_ADMITTED:
 	case BOOT_PLACED:
 	case BOOT_REFUSED:
+	case BOOT_SURVIVOR:
+	case BOOT_SURVIVORS:
+	case BOOT_OUTCOME:
 		break;
 	}
 	return false;
@@ -79,7 +82,9 @@ static int prepare(struct boot *boot, struct polled *polled)
 	polled->wake = (struct pollfd){.fd = boot->wake, .events = POLLIN};
 	polled->listener =
 		(struct pollfd){.fd = boot->listener, .events = POLLIN};
-	if (boot->deaf_until_ns > base_now_ns()) {
+	if (boot->is_surveyed) {
+		polled->listener.fd = -1;
+	} else if (boot->deaf_until_ns > base_now_ns()) {
 		polled->listener.fd = -1;
 		sooner(&ms, boot->deaf_until_ns);
 	}

@@ -103,12 +103,16 @@ struct boot {
 	int process; /* who made it: in a forked child there is no thread */
 	struct boot_shape shape;
 	struct boot_rank *ranks; /* written in boot_open() only */
+	struct boot_addr *addrs; /* where ranks listen; as @ranks */
 
 	/* The tree. */
 	unsigned char secret[BOOT_SECRET_BYTES];
 	unsigned char token[BOOT_TOKEN_BYTES];
 	struct boot_addr parent_at;
-	int listener;
+	struct boot_addr listens_at;
+	int listener; /* to the end: survivors meet there, see survey.h */
+	bool stands;  /* all children have come: nobody is let in */
+	bool is_surveyed; /* the listener is the survey's meanwhile */
 	int wake;                                 /* an eventfd */
 	struct boot_link links[1 + BOOT_FAN_OUT]; /* the parent first */
 	struct boot_auth parent_auth;
@@ -269,7 +273,7 @@ void boot_name(const struct boot *boot, int rank, char text[128]);
 void boot_parent_try(struct boot *boot);
 /* The connection to the parent can go on. */
 void boot_parent_step(struct boot *boot, struct boot_link *link);
-/* Somebody knocks. */
+/* Somebody knocks; once the tree stands, they learn that we live. */
 void boot_guests_let_in(struct boot *boot);
 /* Somebody who has come, a child or a stranger, can go on. */
 void boot_guest_step(struct boot *boot, int i);

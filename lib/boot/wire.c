@@ -45,7 +45,7 @@ bool boot_head_decode(const unsigned char in[BOOT_HEAD_BYTES],
 	head->target = le32toh(wire.target);
 	head->sequence = le64toh(wire.sequence);
 	head->value = le32toh(wire.value);
-	return head->type >= BOOT_JOIN && head->type <= BOOT_ASK &&
+	return head->type >= BOOT_JOIN && head->type <= BOOT_LAST_FRAME &&
 	       !wire.zero;
 }
 

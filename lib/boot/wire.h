@@ -33,6 +33,13 @@ enum boot_frame_type {
 	BOOT_LEAVE,   /* source has closed */
 	BOOT_NOTE,    /* source, target: as BOOT_MESSAGE, without credit */
 	BOOT_ASK,     /* the same, and target's thread answers by a note */
+
+	/* Between survivors: survey.h.  REFUSED is the chair's, too. */
+	BOOT_SURVIVOR,  /* the ranks that it leaves out, a bit each */
+	BOOT_SURVIVORS, /* the id, and the ranks that are left, a bit each */
+	BOOT_OUTCOME,   /* as BOOT_FAIL; value 0: well */
+
+	BOOT_LAST_FRAME = BOOT_OUTCOME,
 };
 
 struct boot_head {
@@ -67,6 +74,13 @@ struct boot_name_wire {
 	uint32_t pid;
 	char host[BOOT_HOST_BYTES];
 };
+
+/* What ranks tell all others, once the tree stands. */
+struct boot_member_wire {
+	struct boot_name_wire name;
+	struct boot_addr listens_at;
+};
+_Static_assert(sizeof(struct boot_member_wire) == 88, "goes over the wire");
 
 /* Where the rank's parent is, and who its neighbours are. */
 struct boot_place_wire {

@@ -48,9 +48,9 @@ int comm_drain(struct wreath_comm *comm)
 	return comm_error(comm);
 }
 
-/* The best form, where nobody has asked for another. */
-static enum sched_algo choose(const struct wreath_comm *comm,
-			      enum sched_collective collective, size_t bytes)
+/* Until the machine has been measured. */
+static enum sched_algo guess(const struct wreath_comm *comm,
+			     enum sched_collective collective, size_t bytes)
 {
 	if (sched_has_form(collective, SCHED_TWOSHOT))
 		return sched_choose(SCHED_ALL_REDUCE, comm->n_ranks, bytes,
@@ -61,16 +61,61 @@ static enum sched_algo choose(const struct wreath_comm *comm,
 	return SCHED_DIRECT;
 }
 
+/* What WREATH_ALGO asks for, or SCHED_N_ALGOS. */
+static enum sched_algo wanted(const struct wreath_comm *comm,
+			      enum sched_collective collective, size_t bytes)
+{
+	/* The first word of WREATH_ALGO is auto; the rest is in order. */
+	int64_t algo = comm->env.value[BASE_ENV_ALGO] - 1;
+
+	/* Directly, an all-reduce is one of two. */
+	if (base_unlikely(algo == SCHED_DIRECT) &&
+	    sched_has_form(collective, SCHED_ONESHOT))
+		return guess(comm, collective, bytes) == SCHED_ONESHOT
+			       ? SCHED_ONESHOT : SCHED_TWOSHOT;
+
+	if (base_unlikely(algo >= 0) &&
+	    sched_has_form(collective, (enum sched_algo)algo))
+		return (enum sched_algo)algo;
+	return SCHED_N_ALGOS;
+}
+
 enum sched_algo comm_choose(const struct wreath_comm *comm,
 			    enum sched_collective collective, size_t bytes)
 {
-	/* The first word of WREATH_ALGO is auto; the rest is in order. */
-	int64_t wanted = comm->env.value[BASE_ENV_ALGO] - 1;
+	const struct sched_chooser *chooser = comm_chooser(comm, collective);
+	enum sched_algo algo = wanted(comm, collective, bytes);
 
-	if (base_unlikely(wanted >= 0) &&
-	    sched_has_form(collective, (enum sched_algo)wanted))
-		return (enum sched_algo)wanted;
-	return choose(comm, collective, bytes);
+	if (algo != SCHED_N_ALGOS)
+		return algo;
+	return chooser ? sched_chooser_find(chooser, bytes)->algo
+		       : guess(comm, collective, bytes);
+}
+
+static int choose(struct wreath_comm *comm, const struct net_sign *sign,
+		  size_t bytes, enum sched_algo *algo)
+{
+	enum sched_collective collective =
+		(enum sched_collective)sign->collective;
+	const struct sched_chooser *chooser;
+	int err;
+
+	*algo = wanted(comm, collective, bytes);
+	if (base_unlikely(*algo != SCHED_N_ALGOS))
+		return 0;
+	chooser = comm_chooser(comm, collective);
+	if (base_unlikely(!chooser)) {
+		/* All ranks come here together, or disagree, which is told
+		 * before they exchange what no other call would. */
+		net_sign_post(comm->net, sign);
+		err = comm_compare(comm, sign);
+		if (!err)
+			err = comm_chooser_new(comm, collective, &chooser);
+		if (err)
+			return err;
+	}
+	*algo = sched_chooser_find(chooser, bytes)->algo;
+	return 0;
 }
 
 /* For messages and comparison: what all ranks must have alike. */
@@ -104,10 +149,13 @@ static int run(struct comm_op *op)
 	if (err)
 		return err;
 	args.sign.seq = comm_next_seq(comm);
-	algo = comm_choose(comm, op->collective,
-			   args.longest * (size_t)sched_n_blocks(
-						  op->collective,
-						  comm->n_ranks));
+	args.sign.algo = SCHED_N_ALGOS;
+	err = choose(comm, &args.sign,
+		     args.longest * (size_t)sched_n_blocks(op->collective,
+							   comm->n_ranks),
+		     &algo);
+	if (base_unlikely(err))
+		return err;
 	args.sign.algo = (uint32_t)algo;
 	err = comm_plan(comm, algo, &args.sign, &plan);
 	return err ? err : exec_run(plan, &args);

@@ -15,4 +15,12 @@
 enum sched_algo comm_choose(const struct wreath_comm *comm,
 			    enum sched_collective collective, size_t bytes);
 
+/*
+ * The predictions and the choice for @collective, valid as long as @comm; NULL
+ * until the first call that chooses: see sched_chooser_find() and
+ * sched_chooser_seconds().
+ */
+const struct sched_chooser *comm_chooser(const struct wreath_comm *comm,
+					 enum sched_collective collective);
+
 #endif

@@ -34,6 +34,9 @@ int wreath_op_create_scaled_sum(const void *scalar, enum wreath_type type,
 
 	if (err)
 		return err;
+	/* The net that says how long a vector is belongs to the thread yet. */
+	if (comm_is_joining(comm))
+		return comm_error(comm);
 	if (!scalar || !op)
 		return base_error(WREATH_EINVAL, "%s: %s is NULL", name,
 				  scalar ? "op" : "scalar");

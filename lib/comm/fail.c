@@ -37,6 +37,15 @@ static int keep_error(struct wreath_comm *comm, int error, const char *text)
 	return comm_error(comm);
 }
 
+int comm_break(struct wreath_comm *comm, int error, int culprit,
+	       const char *text)
+{
+	error = keep_error(comm, error, text);
+	if (comm->boot)
+		boot_fail(comm->boot, error, culprit, text);
+	return error;
+}
+
 static int heard_failure(struct wreath_comm *comm)
 {
 	struct boot_failure failure;
@@ -118,18 +127,48 @@ int wreath_comm_async_error(struct wreath_comm *comm)
 	return err || !comm->boot ? err : heard_failure(comm);
 }
 
+bool comm_abort_joining(struct wreath_comm *comm)
+{
+	bool is_joining;
+
+	/* Either the thread sees it, or we see that the thread is done. */
+	pthread_mutex_lock(&comm->error_lock);
+	is_joining = comm_is_joining(comm);
+	atomic_store(&comm->aborted, true);
+	pthread_mutex_unlock(&comm->error_lock);
+	return is_joining;
+}
+
+void comm_joined(struct wreath_comm *comm, int err)
+{
+	bool aborted;
+
+	pthread_mutex_lock(&comm->error_lock);
+	aborted = !err && atomic_load(&comm->aborted);
+	if (aborted)
+		err = base_error(WREATH_EABORTED,
+				 "%s called wreath_comm_abort()",
+				 comm->names[comm->rank]);
+	if (err)
+		snprintf(comm->error_text, sizeof(comm->error_text), "%s",
+			 base_error_text());
+	if (aborted && comm->boot)
+		boot_fail(comm->boot, err, comm->rank, comm->error_text);
+	/* Pairs with the acquire in comm_error() and comm_is_joining(): boot
+	 * and net are there, or the text is. */
+	atomic_store_explicit(&comm->error, err, memory_order_release);
+	pthread_mutex_unlock(&comm->error_lock);
+}
+
 int wreath_comm_abort(struct wreath_comm *comm)
 {
 	char text[256];
 	int err = comm_check(comm, "wreath_comm_abort");
 
-	if (err)
+	if (err || comm_abort_joining(comm))
 		return err;
 	snprintf(text, sizeof(text), "%s called wreath_comm_abort()",
 		 comm->names[comm->rank]);
-	atomic_store(&comm->aborted, true);
-	keep_error(comm, WREATH_EABORTED, text);
-	if (comm->boot)
-		boot_fail(comm->boot, WREATH_EABORTED, comm->rank, text);
+	comm_break(comm, WREATH_EABORTED, comm->rank, text);
 	return 0;
 }

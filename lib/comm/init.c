@@ -56,6 +56,8 @@ static int compare_infos(struct wreath_comm *comm)
 			{"WREATH_SLOTS", mine->slots, other->slots},
 			{"WREATH_SLOT_BYTES", mine->slot_bytes,
 			 other->slot_bytes},
+			{"the hash of WREATH_TUNING's file", mine->tuning,
+			 other->tuning},
 		};
 		size_t row;
 
@@ -114,6 +116,7 @@ static int meet(struct wreath_comm *comm)
 		.has_channels = comm->env.is_set[BASE_ENV_CHANNELS],
 		.node = (int32_t)comm->env.value[BASE_ENV_NODE],
 		.slot_bytes = comm->env.value[BASE_ENV_SLOT_BYTES],
+		.tuning = (int64_t)comm_tuning_hash(comm),
 	};
 	int err, i;
 
@@ -132,12 +135,13 @@ static int meet(struct wreath_comm *comm)
 	return err ? err : comm_nodes_find(comm);
 }
 
-static void comm_free(struct wreath_comm *comm)
+void comm_free(struct wreath_comm *comm)
 {
 	comm->magic = 0;
 	wreath_stream_destroy(comm->worker);
 	comm_plans_free(comm);
 	comm_factors_free(comm);
+	comm_model_close(comm);
 	if (comm->boot)
 		boot_answer_by(comm->boot, NULL, NULL);
 	net_close(comm->net);
@@ -160,6 +164,8 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 		.timeout_ms = comm->env.value[BASE_ENV_TIMEOUT],
 		.while_waiting = comm_while_waiting,
 		.while_waiting_arg = comm,
+		.stopped = comm_join_stopped,
+		.stopped_arg = comm,
 	};
 	char text[2048];
 	int err = boot_open(&args, &comm->boot);
@@ -178,18 +184,13 @@ static int join(struct wreath_comm *comm, const struct wreath_unique_id *id)
 	return err;
 }
 
-static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
-		    const struct base_env *env, struct wreath_comm **out)
+int comm_alloc(int rank, int n_ranks, const struct base_env *env,
+	       struct wreath_comm **out)
 {
 	struct wreath_comm *comm = base_alloc(1, sizeof(*comm));
-	int64_t spins = env->value[BASE_ENV_SPIN];
-	char before[2048];
-	int err = 0;
 
 	if (!comm)
 		return WREATH_ENOMEM;
-	/* Devices are probed; what they refuse is no failure of the call. */
-	snprintf(before, sizeof(before), "%s", base_error_text());
 	comm->magic = COMM_MAGIC;
 	comm->rank = rank;
 	comm->n_ranks = n_ranks;
@@ -200,16 +201,18 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 	comm->hosts = base_alloc((size_t)n_ranks, sizeof(*comm->hosts));
 	comm->nodes = base_alloc((size_t)n_ranks, sizeof(*comm->nodes));
 	comm->n_nodes = 1;
-	if (!comm->infos || !comm->names || !comm->hosts || !comm->nodes)
-		err = WREATH_ENOMEM;
-	if (!err && n_ranks > 1)
-		err = join(comm, id);
-	else if (!err)
-		snprintf(comm->names[0], sizeof(comm->names[0]), "rank 0");
-	if (err) {
+	if (!comm->infos || !comm->names || !comm->hosts || !comm->nodes) {
 		comm_free(comm);
-		return err;
+		return WREATH_ENOMEM;
 	}
+	*out = comm;
+	return 0;
+}
+
+static void set_guard(struct wreath_comm *comm)
+{
+	int64_t spins = comm->env.value[BASE_ENV_SPIN];
+
 	comm->guard.n_spins_min = (int)spins;
 	comm->guard.n_spins_max = (int)spins;
 	if (spins < 0) {
@@ -220,12 +223,64 @@ static int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
 		comm->guard.n_spins_min = COMM_SPINS_CROWDED;
 		comm->guard.n_spins_max = COMM_SPINS_CROWDED;
 	}
-	comm->guard.timeout_ms = env->value[BASE_ENV_TIMEOUT];
+	comm->guard.timeout_ms = comm->env.value[BASE_ENV_TIMEOUT];
 	comm->guard.stopped = comm_guard_stopped;
 	comm->guard.left = comm_guard_left;
 	comm->guard.arg = comm;
+}
+
+int comm_join(struct wreath_comm *comm, const struct wreath_unique_id *id,
+	      const struct comm_stop *stop)
+{
+	char before[2048];
+	int err;
+
+	/* Devices are probed; what they refuse is no failure of the call. */
+	snprintf(before, sizeof(before), "%s", base_error_text());
+	comm->stop = stop;
+	err = comm_model_open(comm);
+	if (!err && comm->n_ranks > 1)
+		err = join(comm, id);
+	else if (!err)
+		snprintf(comm->names[0], sizeof(comm->names[0]), "rank 0");
+	comm->stop = NULL;
+	if (err)
+		return err;
+	set_guard(comm);
 	base_error_again(0, before);
-	*out = comm;
+	return 0;
+}
+
+int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
+	     const struct base_env *env, const struct comm_stop *stop,
+	     struct wreath_comm **out)
+{
+	struct wreath_comm *comm;
+	int err = comm_alloc(rank, n_ranks, env, &comm);
+
+	if (err)
+		return err;
+	err = comm_join(comm, id, stop);
+	if (err)
+		comm_free(comm);
+	else
+		*out = comm;
+	return err;
+}
+
+int comm_check_init(const struct wreath_unique_id *id, int rank, int n_ranks,
+		    struct wreath_comm **comm, const char *function)
+{
+	if (!id || !comm)
+		return base_error(WREATH_EINVAL, "%s: %s is NULL", function,
+				  id ? "comm" : "id");
+	if (n_ranks < 1 || n_ranks > COMM_RANKS_MAX)
+		return base_error(WREATH_EINVAL,
+				  "%s: n_ranks %d is not in 1..%d", function,
+				  n_ranks, COMM_RANKS_MAX);
+	if (rank < 0 || rank >= n_ranks)
+		return base_error(WREATH_EINVAL, "%s: rank %d is not in 0..%d",
+				  function, rank, n_ranks - 1);
 	return 0;
 }
 
@@ -233,21 +288,11 @@ int wreath_comm_init(const struct wreath_unique_id *id, int rank, int n_ranks,
 		     struct wreath_comm **comm)
 {
 	struct base_env env;
-	int err;
+	int err = comm_check_init(id, rank, n_ranks, comm, "wreath_comm_init");
 
-	if (!id || !comm)
-		return base_error(WREATH_EINVAL, "wreath_comm_init: %s is NULL",
-				  id ? "comm" : "id");
-	if (n_ranks < 1 || n_ranks > COMM_RANKS_MAX)
-		return base_error(WREATH_EINVAL,
-				  "wreath_comm_init: n_ranks %d is not in "
-				  "1..%d", n_ranks, COMM_RANKS_MAX);
-	if (rank < 0 || rank >= n_ranks)
-		return base_error(WREATH_EINVAL,
-				  "wreath_comm_init: rank %d is not in 0..%d",
-				  rank, n_ranks - 1);
-	err = base_env_load(&env);
-	return err ? err : comm_new(id, rank, n_ranks, &env, comm);
+	if (!err)
+		err = base_env_load(&env);
+	return err ? err : comm_new(id, rank, n_ranks, &env, NULL, comm);
 }
 
 int wreath_comm_init_env(struct wreath_comm **comm)
@@ -269,68 +314,8 @@ int wreath_comm_init_env(struct wreath_comm **comm)
 				  "%s gives %d ranks; wreath takes at most %d",
 				  place.found_by, place.n_ranks,
 				  COMM_RANKS_MAX);
-	return comm_new(&place.id, place.rank, place.n_ranks, &env, comm);
-}
-
-/* ---- ending ---- */
-
-/*
- * A call like the others: it has its place in the order, and whoever waits in
- * another call at that place learns that this rank is here.
- */
-static int finalize(struct wreath_comm *comm)
-{
-	struct net_sign sign = {.collective = SCHED_N_COLLECTIVES};
-	uint64_t ticket = comm_ticket(comm);
-	int err;
-
-	comm_await_turn(comm, ticket);
-	sign.seq = comm_next_seq(comm);
-	err = comm_error(comm);
-	if (!err && comm->boot) {
-		net_sign_post(comm->net, &sign);
-		err = comm_compare(comm, &sign);
-		if (!err)
-			err = comm_exchange_end(comm);
-		if (err)
-			err = comm_fail(comm, err);
-	}
-	comm_pass_turn(comm, ticket);
-	return err;
-}
-
-int wreath_comm_finalize(struct wreath_comm *comm)
-{
-	int err = comm_check(comm, "wreath_comm_finalize");
-
-	if (!err)
-		err = comm_group_check(comm, "wreath_comm_finalize");
-	if (err || comm->is_final)
-		return err;
-	err = finalize(comm);
-	comm->is_final = !err;
-	return err;
-}
-
-int wreath_comm_destroy(struct wreath_comm *comm)
-{
-	int err, later = 0;
-
-	if (!comm)
-		return 0;
-	err = comm_check(comm, "wreath_comm_destroy");
-	if (err)
-		return err;
-	err = comm_group_check(comm, "wreath_comm_destroy");
-	if (err)
-		comm_group_forget(comm);
-	if (!comm_error(comm))
-		later = wreath_comm_finalize(comm);
-	else
-		/* Nobody may be inside when the memory goes. */
-		comm_drain(comm);
-	comm_free(comm);
-	return later ? later : err;
+	return comm_new(&place.id, place.rank, place.n_ranks, &env, NULL,
+			comm);
 }
 
 /* ---- queries ---- */
@@ -362,5 +347,7 @@ const char *wreath_comm_device(const struct wreath_comm *comm)
 {
 	if (comm_check(comm, "wreath_comm_device"))
 		return NULL;
+	if (comm_is_joining(comm))
+		return "none: still joining";
 	return comm->net ? net_text(comm->net) : "none: one rank alone";
 }

@@ -33,6 +33,21 @@ struct comm_info {
 	int32_t has_channels; /* WREATH_CHANNELS is set */
 	int32_t node;	      /* that it pretends to be on, or -1 */
 	int64_t slot_bytes;
+	int64_t tuning; /* hash of the file of WREATH_TUNING, or 0 */
+};
+
+/* What ends the joining of a communicator before its time. */
+struct comm_stop {
+	/* 0, or the error to end it by, with the text set; may not wait. */
+	int (*stopped)(void *arg);
+	void *arg;
+};
+
+/* Calls that are no collective, as struct net_sign tells them. */
+enum comm_call {
+	COMM_END = SCHED_N_COLLECTIVES,
+	COMM_SPLIT,
+	COMM_DUPLICATE,
 };
 
 struct wreath_comm {
@@ -46,8 +61,10 @@ struct wreath_comm {
 	struct base_env env;
 	struct boot *boot;
 	struct net *net;
+	struct comm_model *model; /* model.h */
 	struct comm_info *infos;	/* [n_ranks] */
 	char (*names)[128];		/* [n_ranks] */
+	const struct comm_stop *stop;	/* while it joins; may be NULL */
 	struct exec_guard guard;
 	struct comm_plan *plans[SCHED_N_COLLECTIVES][SCHED_N_ALGOS];
 	struct comm_factor *factors[COMM_OPS_MAX]; /* NULL: free */
@@ -63,6 +80,7 @@ struct wreath_comm {
 	_Atomic int error;		/* what broke it, or 0 */
 	pthread_mutex_t error_lock;	/* of @error_text */
 	char error_text[2048];
+	struct comm_joining *joining; /* wreath_comm_init_start(), else NULL */
 };
 
 /* A plan and what it is of; for each root, in a list. */
@@ -165,6 +183,13 @@ static inline uint64_t comm_next_seq(struct wreath_comm *comm)
 	return ++comm->n_collectives;
 }
 
+/*
+ * Wait for the turn of @ticket, which the caller passes, and meet all ranks
+ * there in a call that is no collective: whoever waits in another call at that
+ * place learns that this rank is in @what.
+ */
+int comm_meet(struct wreath_comm *comm, uint64_t ticket, uint32_t what);
+
 /* Wait until every ticket given out has run, up to the deadline. */
 int comm_drain(struct wreath_comm *comm);
 
@@ -175,6 +200,12 @@ int comm_drain(struct wreath_comm *comm);
 void comm_own_words(const struct wreath_comm *comm, char text[2048]);
 /* The communicator is broken: keep the error, tell every rank. */
 int comm_fail(struct wreath_comm *comm, int error);
+/*
+ * The same from any thread, in no turn; the error that it is broken by from now
+ * on, which may be an earlier one.
+ */
+int comm_break(struct wreath_comm *comm, int error, int culprit,
+	       const char *text);
 /* 0, or what broke it, with the text of the calling thread set. */
 int comm_error_told(struct wreath_comm *comm);
 static inline int comm_error(struct wreath_comm *comm)
@@ -189,10 +220,44 @@ static inline int comm_error(struct wreath_comm *comm)
 int comm_guard_stopped(void *arg);
 int comm_guard_left(void *arg, int peer);
 
+/*
+ * Make a communicator with settings @env: alone, then joined with the others.
+ * comm_new() is both.  @stop may be NULL.
+ */
+int comm_alloc(int rank, int n_ranks, const struct base_env *env,
+	       struct wreath_comm **out);
+int comm_join(struct wreath_comm *comm, const struct wreath_unique_id *id,
+	      const struct comm_stop *stop);
+int comm_new(const struct wreath_unique_id *id, int rank, int n_ranks,
+	     const struct base_env *env, const struct comm_stop *stop,
+	     struct wreath_comm **out);
+void comm_free(struct wreath_comm *comm);
+int comm_check_init(const struct wreath_unique_id *id, int rank, int n_ranks,
+		    struct wreath_comm **comm, const char *function);
+
+/*
+ * While a thread joins it, comm->error is WREATH_EAGAIN, so that the one look
+ * that every call takes at it is enough; boot and net are the thread's then.
+ */
+static inline bool comm_is_joining(const struct wreath_comm *comm)
+{
+	/* Pairs with the release in comm_joined(). */
+	return atomic_load_explicit(&comm->error, memory_order_acquire) ==
+	       WREATH_EAGAIN;
+}
+/* The thread's joining has ended with @err and the text of the thread. */
+void comm_joined(struct wreath_comm *comm, int err);
+/* Mark as aborted; true where that is left to the thread that joins. */
+bool comm_abort_joining(struct wreath_comm *comm);
+/* start.c: wait for that thread, where there is one, having stopped it. */
+void comm_join_end(struct wreath_comm *comm);
+
 /* notes.c */
 struct net_notes comm_notes(struct wreath_comm *comm);
 /* For boot: peers may need this rank, @arg, to mend a connection. */
 int comm_while_waiting(void *arg);
+/* For boot: whether the joining of communicator @arg is to end. */
+int comm_join_stopped(void *arg);
 /* For boot: what this rank, its net in @arg, is doing. */
 size_t comm_answer(void *arg, const void *ask, size_t bytes, void *reply);
 
@@ -205,6 +270,18 @@ int comm_nodes_find(struct wreath_comm *comm);
 /* ports.c: find the ports of this rank, and those that each peer is reached
  * by.  Collective. */
 int comm_ports_open(struct wreath_comm *comm);
+
+/*
+ * model.c.  The tuning file is read when the communicator is made.  A chooser
+ * is made, and once in a communicator's life the machine measured, by the first
+ * call that needs it; collective.
+ */
+int comm_model_open(struct wreath_comm *comm);
+void comm_model_close(struct wreath_comm *comm);
+uint64_t comm_tuning_hash(const struct wreath_comm *comm);
+int comm_chooser_new(struct wreath_comm *comm,
+		     enum sched_collective collective,
+		     const struct sched_chooser **out);
 
 /* plans.c: the plan of @shape's operation, connected; made at first use. */
 int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,

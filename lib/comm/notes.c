@@ -29,14 +29,20 @@ size_t comm_answer(void *arg, const void *ask, size_t bytes, void *reply)
 	return net_answer(arg, ask, bytes, reply);
 }
 
+int comm_join_stopped(void *arg)
+{
+	const struct wreath_comm *comm = arg;
+
+	return comm->stop ? comm->stop->stopped(comm->stop->arg) : 0;
+}
+
 int comm_while_waiting(void *arg)
 {
 	struct wreath_comm *comm = arg;
+	int err = comm_join_stopped(comm);
 
-	int err;
-
-	if (!comm->net)
-		return 0;
+	if (err || !comm->net)
+		return err;
 	err = net_poll(comm->net);
 	if (!err)
 		err = net_fail_heard(comm->net);

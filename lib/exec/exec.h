@@ -73,8 +73,7 @@ struct exec_args {
 
 /*
  * Compile.  @sched stays the caller's and must outlive the plan; every
- * connection it needs is there.  WREATH_ENOMEM, WREATH_EUNSUP (fan-in beyond
- * what one fold takes).
+ * connection it needs is there.  WREATH_ENOMEM.
  */
 int exec_plan_new(struct net *net, const struct sched *sched,
 		  const struct exec_guard *guard, struct exec_plan **out);
@@ -94,7 +93,8 @@ int exec_run(struct exec_plan *plan, const struct exec_args *args);
 
 /*
  * "all_reduce(count 4, float32, sum) by ring", for messages; the collective
- * SCHED_N_COLLECTIVES is the end of the communicator.
+ * SCHED_N_COLLECTIVES is the end of the communicator, those beyond it are its
+ * split and its duplicate.
  */
 void exec_sign_text(const struct net_sign *sign, char *out, size_t size);
 

@@ -72,6 +72,8 @@ static void compile_step(struct exec_plan *plan, uint32_t i_lane,
 	uint32_t piece = from->chunk % plan->sched->n_pieces;
 	uint32_t i;
 
+	/* Whoever has more of them is refused where the schedule is made. */
+	wreath_assert(from->n_recv < REDUCE_MAX && from->n_send < REDUCE_MAX);
 	to->recv = ends;
 	to->send = ends + from->n_recv;
 	to->n_recv = from->n_recv;
@@ -164,25 +166,6 @@ static bool is_exchange(const struct exec_plan *plan)
 	       fold->flags == SCHED_STORE;
 }
 
-static int check_fan(const struct sched *sched)
-{
-	uint32_t i;
-
-	for (i = 0; i < sched->n_steps; i++) {
-		const struct sched_step *step = &sched->steps[i];
-
-		if (step->n_recv + 1 > REDUCE_MAX ||
-		    step->n_send + 1 > REDUCE_MAX)
-			return base_error(
-				WREATH_EUNSUP,
-				"%s takes at most %d ranks; there are %d: use "
-				"WREATH_ALGO=ring",
-				sched_algo_name(sched->shape.algo), REDUCE_MAX,
-				sched->shape.n_ranks);
-	}
-	return 0;
-}
-
 static int allocate(struct exec_plan *plan)
 {
 	const struct sched *sched = plan->sched;
@@ -211,10 +194,8 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 		  const struct exec_guard *guard, struct exec_plan **out)
 {
 	struct exec_plan *plan;
-	int err = check_fan(sched);
+	int err;
 
-	if (err)
-		return err;
 	plan = base_alloc(1, sizeof(*plan));
 	if (!plan)
 		return WREATH_ENOMEM;

@@ -31,11 +31,17 @@ void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 		(enum sched_collective)sign->collective;
 	const char *name = sched_collective_name(collective);
 	const char *algo = sched_algo_name((enum sched_algo)sign->algo);
+	static const char *const others[] = {
+		"the end of the communicator",
+		"a split of the communicator",
+		"a duplicate of the communicator",
+	};
 	char extra[64] = "";
 	size_t n = 0;
 
-	if (sign->collective == SCHED_N_COLLECTIVES) {
-		snprintf(out, size, "the end of the communicator");
+	if (sign->collective - SCHED_N_COLLECTIVES < base_countof(others)) {
+		snprintf(out, size, "%s",
+			 others[sign->collective - SCHED_N_COLLECTIVES]);
 		return;
 	}
 	if (!name) {
@@ -53,9 +59,9 @@ void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 	if (sched_is_rooted(collective))
 		snprintf(extra + n, sizeof(extra) - n, ", root %" PRIu32,
 			 sign->root);
-	snprintf(out, size, "%s(count %" PRIu64 ", %s%s) by %s", name,
+	snprintf(out, size, "%s(count %" PRIu64 ", %s%s)%s%s", name,
 		 sign->count, base_type_name(sign->type), extra,
-		 algo ? algo : "no such algorithm");
+		 algo ? " by " : "", algo ? algo : "");
 }
 
 static int disagree(const struct exec_plan *plan, int peer,

@@ -16,7 +16,10 @@ struct draft {
 	uint32_t n_pieces; /* of a block: the generator sets it */
 	uint32_t n_lanes, n_steps, n_peers;
 	struct sched_step counted; /* stands for any step while counting */
-	/* [n_ranks] the ranks by node, then by rank; NULL: 0, 1, ... */
+	/*
+	 * [n_ranks] the ranks by node, then by rank; behind them, [n_nodes],
+	 * where each node's end.  NULL: 0, 1, ...
+	 */
 	const uint32_t *order;
 };
 
@@ -61,8 +64,8 @@ const struct generator *sched_generator(enum sched_collective collective,
 int sched_check_shape(const struct sched_shape *shape, int rank);
 
 /*
- * The ranks of a shape that is in range by node and then by rank, NULL where
- * that is their own order.  The caller frees it.  0 or WREATH_ENOMEM.
+ * The ranks of a shape that is in range, as in struct draft; NULL where their
+ * nodes stand in order.  The caller frees it.  0 or WREATH_ENOMEM.
  */
 int sched_order_new(const struct sched_shape *shape, uint32_t **out);
 
@@ -70,15 +73,25 @@ int sched_order_new(const struct sched_shape *shape, uint32_t **out);
 uint32_t draft_place(const struct draft *draft, uint32_t rank);
 
 /*
- * nodes.c: a node's ranks have the indices 0, 1, ... there, in order of rank.
- * A size, an index or a member of nodes that are listed takes a look over the
- * list.
+ * nodes.c: the nodes of a shape.  A node's ranks have the indices 0, 1, ...
+ * there, in order of rank.
  */
-uint32_t sched_nodes(const struct sched_shape *shape);
-uint32_t sched_node_size(const struct sched_shape *shape, uint32_t node);
-uint32_t sched_node_index(const struct sched_shape *shape, uint32_t rank);
-uint32_t sched_node_member(const struct sched_shape *shape, uint32_t node,
-			   uint32_t index);
+struct nodes {
+	const struct sched_shape *shape;
+	/* The draft's; without it sizes alone can be asked for, slowly. */
+	const uint32_t *order;
+};
+
+struct nodes_sizes {
+	uint32_t least, most; /* ranks of a node */
+};
+
+uint32_t nodes_count(const struct nodes *nodes);
+uint32_t nodes_of(const struct nodes *nodes, uint32_t rank);
+uint32_t nodes_size(const struct nodes *nodes, uint32_t node);
+uint32_t nodes_index(const struct nodes *nodes, uint32_t rank);
+uint32_t nodes_member(const struct nodes *nodes, uint32_t node, uint32_t index);
+struct nodes_sizes nodes_sizes(const struct nodes *nodes);
 
 /* The next lane; the steps that follow are its steps. */
 uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box);

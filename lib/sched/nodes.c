@@ -1,66 +1,91 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is where: the ranks of a node in order of rank, without a table, since a
- * generator may not allocate.  Nodes that stand in order are found by
- * arithmetic, listed ones by a look over the list.
+ * Who is where: the ranks of a node in order of rank.  Nodes that stand in
+ * order are found by arithmetic, listed ones by the draft's order of ranks,
+ * behind which is where each node's ranks end.
  */
 #include "draft.h"
 
-static uint32_t n_nodes_of(const struct sched_shape *shape)
+static bool is_listed(const struct nodes *nodes)
 {
-	return shape->n_nodes ? (uint32_t)shape->n_nodes : 1;
+	return nodes->shape->nodes && nodes_count(nodes) > 1;
 }
 
-/* The first rank of a node of those that stand in order. */
-static uint32_t first_of(const struct sched_shape *shape, uint32_t node)
+/* Where the ranks of @node begin, in order. */
+static uint32_t first_of(const struct nodes *nodes, uint32_t node)
 {
-	uint32_t each = (uint32_t)shape->n_ranks / n_nodes_of(shape);
-	uint32_t more = (uint32_t)shape->n_ranks % n_nodes_of(shape);
+	uint32_t n = (uint32_t)nodes->shape->n_ranks;
+	uint32_t each = n / nodes_count(nodes);
+	uint32_t more = n % nodes_count(nodes);
 
+	if (is_listed(nodes))
+		return node ? nodes->order[n + node - 1] : 0;
 	return node * each + (node < more ? node : more);
 }
 
-uint32_t sched_nodes(const struct sched_shape *shape)
+uint32_t nodes_count(const struct nodes *nodes)
 {
-	return n_nodes_of(shape);
+	return nodes->shape->n_nodes ? (uint32_t)nodes->shape->n_nodes : 1;
 }
 
-uint32_t sched_node_size(const struct sched_shape *shape, uint32_t node)
+uint32_t nodes_of(const struct nodes *nodes, uint32_t rank)
 {
-	uint32_t n = (uint32_t)shape->n_ranks;
+	return (uint32_t)sched_node_of(nodes->shape, (int)rank);
+}
+
+uint32_t nodes_size(const struct nodes *nodes, uint32_t node)
+{
 	uint32_t size = 0;
-	uint32_t i;
+	int i;
 
-	if (!shape->nodes)
-		return first_of(shape, node + 1) - first_of(shape, node);
-	for (i = 0; i < n; i++)
-		size += shape->nodes[i] == node;
-	return size;
-}
-
-uint32_t sched_node_index(const struct sched_shape *shape, uint32_t rank)
-{
-	uint32_t node = (uint32_t)sched_node_of(shape, (int)rank);
-	uint32_t index = 0;
-	uint32_t i;
-
-	if (!shape->nodes)
-		return rank - first_of(shape, node);
-	for (i = 0; i < rank; i++)
-		index += shape->nodes[i] == node;
-	return index;
-}
-
-uint32_t sched_node_member(const struct sched_shape *shape, uint32_t node,
-			   uint32_t index)
-{
-	uint32_t rank = 0;
-
-	if (!shape->nodes)
-		return first_of(shape, node) + index;
-	for (;; rank++) {
-		wreath_assert(rank < (uint32_t)shape->n_ranks);
-		if (shape->nodes[rank] == node && !index--)
-			return rank;
+	if (is_listed(nodes) && !nodes->order) {
+		for (i = 0; i < nodes->shape->n_ranks; i++)
+			size += nodes->shape->nodes[i] == node;
+		return size;
 	}
+	return first_of(nodes, node + 1) - first_of(nodes, node);
+}
+
+uint32_t nodes_index(const struct nodes *nodes, uint32_t rank)
+{
+	uint32_t first = first_of(nodes, nodes_of(nodes, rank));
+	uint32_t low = first;
+	uint32_t high;
+
+	if (!is_listed(nodes))
+		return rank - first;
+	/* A node's ranks stand in order of rank. */
+	high = first_of(nodes, nodes_of(nodes, rank) + 1);
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (nodes->order[middle] <= rank)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low - first;
+}
+
+uint32_t nodes_member(const struct nodes *nodes, uint32_t node, uint32_t index)
+{
+	uint32_t at = first_of(nodes, node) + index;
+
+	return is_listed(nodes) ? nodes->order[at] : at;
+}
+
+struct nodes_sizes nodes_sizes(const struct nodes *nodes)
+{
+	struct nodes_sizes sizes = {UINT32_MAX, 0};
+	uint32_t i;
+
+	for (i = 0; i < nodes_count(nodes); i++) {
+		uint32_t size = nodes_size(nodes, i);
+
+		if (size < sizes.least)
+			sizes.least = size;
+		if (size > sizes.most)
+			sizes.most = size;
+	}
+	return sizes;
 }

@@ -13,7 +13,7 @@ int sched_order_new(const struct sched_shape *shape, uint32_t **out)
 	*out = NULL;
 	if (!shape->nodes || n_nodes == 1)
 		return 0;
-	/* The places, and behind them where each node's next rank goes. */
+	/* Behind the places: where each node's next rank goes, its end then. */
 	order = base_alloc((size_t)n + n_nodes, sizeof(*order));
 	if (!order)
 		return WREATH_ENOMEM;

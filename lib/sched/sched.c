@@ -144,8 +144,10 @@ static void generate_alone(struct draft *draft,
 	}
 }
 
-static int check_nodes(const struct sched_shape *shape)
+/* @largest: the ranks of the largest node. */
+static int check_nodes(const struct sched_shape *shape, int *largest)
 {
+	uint16_t sizes[SCHED_RANKS_MAX] = {0};
 	int n_nodes = shape->n_nodes ? shape->n_nodes : 1;
 	int i;
 
@@ -153,35 +155,56 @@ static int check_nodes(const struct sched_shape *shape)
 		return base_error(WREATH_EINVAL,
 				  "shape: n_nodes %d is not in [0, %d], the "
 				  "ranks", shape->n_nodes, shape->n_ranks);
-	for (i = 0; shape->nodes && i < shape->n_ranks; i++)
-		if (shape->nodes[i] >= (uint32_t)n_nodes)
+	*largest = (shape->n_ranks + n_nodes - 1) / n_nodes;
+	if (!shape->nodes)
+		return 0;
+	for (i = 0; i < shape->n_ranks; i++) {
+		uint32_t node = shape->nodes[i];
+
+		if (node >= (uint32_t)n_nodes)
 			return base_error(WREATH_EINVAL,
 					  "shape: rank %d is in node %u, which "
-					  "is not in [0, %d)", i,
-					  shape->nodes[i], n_nodes);
+					  "is not in [0, %d)", i, node,
+					  n_nodes);
+		sizes[node]++;
+	}
+	for (i = 0; i < n_nodes; i++) {
+		if (!sizes[i])
+			return base_error(WREATH_EINVAL,
+					  "shape: node %d of %d has no rank", i,
+					  n_nodes);
+		if (sizes[i] > *largest)
+			*largest = sizes[i];
+	}
 	return 0;
 }
 
-/* Forms in which one step folds what all ranks sent. */
-static int check_fan(const struct sched_shape *shape)
+/* Forms in which one step folds what all ranks sent, or all of a node. */
+static int check_fan(const struct sched_shape *shape, int largest)
 {
 	bool folds_all = shape->algo == SCHED_ONESHOT ||
 			 shape->algo == SCHED_TWOSHOT ||
-			 (shape->algo == SCHED_DIRECT &&
-			  sched_is_reducing(shape->collective));
+			 shape->algo == SCHED_DIRECT;
+	bool folds_node = shape->algo == SCHED_SPLIT_RING;
+	int n = folds_all ? shape->n_ranks : folds_node ? largest : 0;
+	int max = SCHED_DIRECT_RANKS_MAX;
 
-	if (!folds_all || shape->n_ranks <= SCHED_DIRECT_RANKS_MAX)
+	/* With the ends of two arcs, or, of two nodes, of one. */
+	if (folds_node && shape->n_nodes > 1)
+		max -= shape->n_nodes > 2 ? 2 : 1;
+	if (!sched_is_reducing(shape->collective) || n <= max)
 		return 0;
 	return base_error(WREATH_EUNSUP,
-			  "%s %s takes at most %d ranks; there are %d: use "
+			  "%s %s takes at most %d ranks%s; there are %d: use "
 			  "WREATH_ALGO=ring",
 			  algos[shape->algo].name,
-			  sched_collective_name(shape->collective),
-			  SCHED_DIRECT_RANKS_MAX, shape->n_ranks);
+			  sched_collective_name(shape->collective), max,
+			  folds_node ? " of a node" : "", n);
 }
 
 int sched_check_shape(const struct sched_shape *shape, int rank)
 {
+	int largest;
 	int err;
 
 	if ((unsigned int)shape->collective >= SCHED_N_COLLECTIVES)
@@ -217,8 +240,8 @@ int sched_check_shape(const struct sched_shape *shape, int rank)
 		return base_error(WREATH_EUNSUP, "%s has no form for %s",
 				  algos[shape->algo].name,
 				  sched_collective_name(shape->collective));
-	err = check_fan(shape);
-	return err ? err : check_nodes(shape);
+	err = check_nodes(shape, &largest);
+	return err ? err : check_fan(shape, largest);
 }
 
 /* The arrays follow each other in one block, the widest alignment first. */

@@ -261,4 +261,8 @@ int sched_verify(struct sched *const *scheds, int n_ranks, int n_slots,
  */
 size_t sched_print(const struct sched *sched, char *out, size_t size);
 
+/* ---- cost.c, stats.c, tuning.c, choose.c ---- */
+
+#include "sched/cost.h"
+
 #endif

@@ -13,8 +13,8 @@
  * sends no more than 2(n_nodes - 1) blocks of its shard out of the node.
  *
  * The reduction inside the node is one with the hops: at each, a member takes
- * the arc's message, the raw chunk of each rank of its node, and its own, and
- * sends their fold on.  Results go on along the arc first, then to the node.
+ * the arc's message, the chunk of each rank of its node, and its own, and sends
+ * their fold on.  Results go on along the arc first, then to the node.
  *
  * With one node this is twoshot's exchange, with one rank a node a ring that
  * runs both ways.
@@ -22,7 +22,7 @@
  * A channel's lanes, with the ranks that they receive from: "before" and
  * "after" are the members of the neighbour nodes, "mates" the node's ranks.
  *
- *	give	own chunks, raw, to the mates whose shards they are
+ *	give	own chunks, to the mates whose shards they are
  *	up	arcs to higher nodes, then the own blocks, where arcs meet:
  *		before, mates; after, for what meets		(box 0)
  *	down	arcs to lower nodes: after, mates		(box 1)
@@ -36,28 +36,15 @@
  *
  * All lanes are in the order in which their chunks are due, if every hop takes
  * as long as the others: an arc's first hop before the second of another.
+ *
+ * The vector of an all_reduce has as many shards as the smallest node has
+ * ranks; which ranks of a larger one are members differs by channel.  Where
+ * each rank has a block, there are as many shards as the largest node has
+ * ranks, and those of a smaller node are members of several.  Then the shards
+ * are worked off one after the other: a peer with few slots would else be sent
+ * the chunks of several shards before it comes to the first.
  */
 #include "split_ring.h"
-
-struct sizes {
-	uint32_t least, most; /* ranks of a node */
-};
-
-static struct sizes find_sizes(const struct sched_shape *shape)
-{
-	struct sizes sizes = {UINT32_MAX, 0};
-	uint32_t i;
-
-	for (i = 0; i < sched_nodes(shape); i++) {
-		uint32_t size = sched_node_size(shape, i);
-
-		if (size < sizes.least)
-			sizes.least = size;
-		if (size > sizes.most)
-			sizes.most = size;
-	}
-	return sizes;
-}
 
 /* A number where a lane is, none where the shape has nothing for it. */
 static uint32_t number(uint32_t *next, bool is_there)
@@ -80,20 +67,24 @@ static void generate(struct draft *draft, const struct sched_shape *shape,
 		     uint32_t rank)
 {
 	uint32_t n_channels = (uint32_t)shape->n_channels;
-	uint32_t node = (uint32_t)sched_node_of(shape, (int)rank);
-	struct sizes sizes = find_sizes(shape);
+	struct nodes nodes = {shape, draft->order};
+	struct nodes_sizes sizes = nodes_sizes(&nodes);
+	uint32_t node = nodes_of(&nodes, rank);
 	struct split split = {
-		.shape = shape,
-		.n_nodes = sched_nodes(shape),
+		.nodes = nodes,
+		.n_nodes = nodes_count(&nodes),
 		.node = node,
-		.index = sched_node_index(shape, rank),
-		.size = sched_node_size(shape, node),
+		.index = nodes_index(&nodes, rank),
+		.size = nodes_size(&nodes, node),
 		.reduces = shape->collective != SCHED_ALL_GATHER,
 		.gathers = shape->collective != SCHED_REDUCE_SCATTER,
 	};
 
 	/* A block of each rank is a shard of its own; else all have equal. */
 	split.n_shards = split_has_blocks(&split) ? sizes.most : sizes.least;
+	split.width = sizes.most == sizes.least || !split_has_blocks(&split)
+			      ? split.n_shards
+			      : 1;
 	draft->n_pieces = split_has_blocks(&split)
 				  ? n_channels
 				  : n_channels * split.n_shards * split.n_nodes;
@@ -119,14 +110,15 @@ static void generate(struct draft *draft, const struct sched_shape *shape,
 static uint64_t all_reduce_bound(const struct sched_shape *shape,
 				 uint64_t n_pieces)
 {
-	uint64_t n_nodes = sched_nodes(shape);
+	struct nodes nodes = {shape, NULL};
+	uint64_t n_nodes = nodes_count(&nodes);
 	uint64_t n_channels = (uint64_t)shape->n_channels;
 	uint64_t n_shards = n_pieces / n_channels / n_nodes;
 	uint64_t largest = 0;
 	uint32_t i;
 
 	for (i = 0; i < n_nodes; i++) {
-		uint64_t size = sched_node_size(shape, i);
+		uint64_t size = nodes_size(&nodes, i);
 		uint64_t mine = (n_channels * n_shards + size - 1) / size;
 		uint64_t sent =
 			mine * (n_nodes * (n_shards - 1) + 2 * (n_nodes - 1) +
@@ -154,14 +146,15 @@ static uint64_t reduce_scatter_bound(const struct sched_shape *shape,
 static uint64_t all_gather_bound(const struct sched_shape *shape,
 				 uint64_t n_pieces)
 {
-	struct sizes sizes = find_sizes(shape);
-	uint64_t n_nodes = sched_nodes(shape);
+	struct nodes nodes = {shape, NULL};
+	uint64_t most = nodes_sizes(&nodes).most;
+	uint64_t n_nodes = nodes_count(&nodes);
 	uint64_t largest = 0;
 	uint32_t i;
 
 	for (i = 0; i < n_nodes; i++) {
-		uint64_t size = sched_node_size(shape, i);
-		uint64_t n_shards = (sizes.most + size - 1) / size;
+		uint64_t size = nodes_size(&nodes, i);
+		uint64_t n_shards = (most + size - 1) / size;
 		uint64_t sent = n_shards * (n_nodes * size - 1);
 
 		if (sent > largest)

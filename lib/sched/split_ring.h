@@ -6,11 +6,14 @@
 #include "draft.h"
 
 #define SPLIT_NO_LANE UINT32_MAX
+#define SPLIT_NO_SHARD UINT32_MAX
 
 struct split {
-	const struct sched_shape *shape;
+	struct nodes nodes;
 	uint32_t channel;
 	uint32_t n_nodes, n_shards;
+	/* Shards at a time, and the first of those at hand: a round. */
+	uint32_t width, from;
 	uint32_t node, index, size; /* the rank's node, and its place there */
 	uint32_t turn;              /* the index of shard 0's member */
 	bool reduces, gathers;
@@ -27,7 +30,7 @@ struct split_way {
 
 static inline bool split_has_blocks(const struct split *split)
 {
-	return sched_n_blocks(split->shape->collective, 2) > 1;
+	return sched_n_blocks(split->nodes.shape->collective, 2) > 1;
 }
 
 /* The node @by hops from this one. */
@@ -39,16 +42,15 @@ static inline uint32_t split_node_at(const struct split *split, bool up,
 
 static inline uint32_t split_mate(const struct split *split, uint32_t index)
 {
-	return sched_node_member(split->shape, split->node, index);
+	return nodes_member(&split->nodes, split->node, index);
 }
 
 static inline uint32_t split_member(const struct split *split, uint32_t node,
 				    uint32_t shard)
 {
-	uint32_t size = sched_node_size(split->shape, node);
+	uint32_t size = nodes_size(&split->nodes, node);
 
-	return sched_node_member(split->shape, node,
-				 (shard + split->turn) % size);
+	return nodes_member(&split->nodes, node, (shard + split->turn) % size);
 }
 
 static inline uint32_t split_chunk_of(const struct split *split, uint32_t node,
@@ -56,40 +58,38 @@ static inline uint32_t split_chunk_of(const struct split *split, uint32_t node,
 {
 	if (split_has_blocks(split))
 		return split_member(split, node, shard) *
-			       (uint32_t)split->shape->n_channels +
+			       (uint32_t)split->nodes.shape->n_channels +
 		       split->channel;
 	return (split->channel * split->n_shards + shard) * split->n_nodes +
 	       node;
 }
 
 /*
- * The shards of the node's rank @index are the first of these and each size-th
- * after it.  Where each rank has a block, small nodes own none of the last
- * shards: those of @owner count.
+ * The first shard of the round from @shard on that is the node's rank
+ * @index's, and has a block of a rank in node @owner, or SPLIT_NO_SHARD.
  */
 static inline uint32_t split_next_shard(const struct split *split,
-					uint32_t owner, uint32_t shard)
+					uint32_t owner, uint32_t index,
+					uint32_t shard)
 {
-	uint32_t n = split->n_shards;
+	uint32_t end = split->from + split->width;
 
-	if (split_has_blocks(split) && sched_node_size(split->shape, owner) < n)
-		n = sched_node_size(split->shape, owner);
-	return shard < n ? shard : split->n_shards;
+	/* Where each rank has a block, a small node has no more. */
+	if (split_has_blocks(split) && nodes_size(&split->nodes, owner) < end)
+		end = nodes_size(&split->nodes, owner);
+	shard += (index + split->size - (shard + split->turn) % split->size) %
+		 split->size;
+	return shard < end ? shard : SPLIT_NO_SHARD;
 }
 
-static inline uint32_t split_first_shard(const struct split *split,
-					 uint32_t owner, uint32_t index)
-{
-	uint32_t by = split->turn % split->size;
+#define split_for_each(shard, split, owner, index)                         \
+	for (shard = split_next_shard(split, owner, index, (split)->from); \
+	     shard != SPLIT_NO_SHARD;                                      \
+	     shard = split_next_shard(split, owner, index, shard + 1))
 
-	return split_next_shard(split, owner,
-				(index + split->size - by) % split->size);
-}
-
-#define split_for_each(shard, split, owner, index)           \
-	for (shard = split_first_shard(split, owner, index); \
-	     shard < (split)->n_shards;                      \
-	     shard = split_next_shard(split, owner, shard + (split)->size))
+#define split_for_each_round(split)                                \
+	for ((split)->from = 0; (split)->from < (split)->n_shards; \
+	     (split)->from += (split)->width)
 
 /*
  * The longest arcs are half a ring.  Of an even number of nodes one has no
@@ -117,11 +117,11 @@ static inline struct split_way split_sink(const struct split *split)
 
 /*
  * split_ring_reduce.c: a channel's lanes give, up, down.  Returns the step of
- * the lane up that stores the first of the own blocks.
+ * the lane up that stores the own block, if there is one.
  */
-uint32_t split_reduce(struct draft *draft, const struct split *split);
+uint32_t split_reduce(struct draft *draft, struct split *split);
 
 /* split_ring_gather.c: rise, sink, share, learn. */
-void split_gather(struct draft *draft, const struct split *split, uint32_t own);
+void split_gather(struct draft *draft, struct split *split, uint32_t own);
 
 #endif

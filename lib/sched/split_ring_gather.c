@@ -10,39 +10,49 @@ static void read_after(struct sched_step *step, uint32_t lane, uint32_t at)
 	step->flags |= SCHED_SEND_FINAL;
 }
 
-/* Own results out, and others' on; @own: the step of the first, in lane up. */
-static void generate_results(struct draft *draft, const struct split *split,
-			     const struct split_way *way, uint32_t own)
+static void pass_block(struct draft *draft, const struct split *split,
+		       const struct split_way *way, uint32_t hops, uint32_t own)
 {
+	uint32_t owner = split_node_at(split, !way->up, hops);
 	uint32_t behind = split_node_at(split, !way->up, 1);
 	uint32_t ahead = split_node_at(split, way->up, 1);
-	uint32_t hops, shard;
+	uint32_t shard;
 
-	for (hops = 0; hops <= way->n_hops; hops++) {
-		uint32_t owner = split_node_at(split, !way->up, hops);
+	split_for_each(shard, split, owner, split->index) {
+		struct sched_step *step =
+			draft_step(draft, split_chunk_of(split, owner, shard));
 
-		split_for_each(shard, split, owner, split->index) {
-			struct sched_step *step = draft_step(
-				draft, split_chunk_of(split, owner, shard));
-
-			if (hops) {
-				step->flags = SCHED_STORE | SCHED_RECV_FINAL;
-				draft_recv(draft, step,
-					   split_member(split, behind, shard));
-			} else {
-				read_after(step, split->up, own++);
-			}
-			if (hops == way->n_hops)
-				continue;
-			step->flags |= SCHED_SEND_FINAL;
-			step->send_lane = way->lane;
-			draft_send(draft, step,
-				   split_member(split, ahead, shard));
+		if (hops) {
+			step->flags = SCHED_STORE | SCHED_RECV_FINAL;
+			draft_recv(draft, step,
+				   split_member(split, behind, shard));
+		} else {
+			read_after(step, split->up, own);
 		}
+		if (hops == way->n_hops)
+			continue;
+		step->flags |= SCHED_SEND_FINAL;
+		step->send_lane = way->lane;
+		draft_send(draft, step, split_member(split, ahead, shard));
 	}
 }
 
-/* Results of a block to the mates, read after steps @at and on of @lane. */
+/* The own result out, and others' on; @own: its step, in the lane up. */
+static void generate_results(struct draft *draft, struct split *split,
+			     const struct split_way *way, uint32_t own)
+{
+	uint32_t hops;
+
+	split_for_each_round(split) {
+		for (hops = 0; hops <= way->n_hops; hops++)
+			pass_block(draft, split, way, hops, own);
+	}
+}
+
+/*
+ * Results of a block to the mates, read after steps @at and on of @lane;
+ * returns the step after those.
+ */
 static uint32_t share_block(struct draft *draft, const struct split *split,
 			    uint32_t owner, uint32_t lane, uint32_t at)
 {
@@ -62,25 +72,30 @@ static uint32_t share_block(struct draft *draft, const struct split *split,
 	return at;
 }
 
-static void generate_share(struct draft *draft, const struct split *split,
+static void generate_share(struct draft *draft, struct split *split,
 			   uint32_t own)
 {
 	struct split_way rise = split_rise(split);
 	struct split_way sink = split_sink(split);
-	/* The lanes begin with the own blocks, where they have any hops. */
-	uint32_t n_own = share_block(draft, split, split->node, split->up, own);
-	uint32_t risen = n_own - own;
-	uint32_t sunk = n_own - own;
+	uint32_t risen = 0; /* steps of these lanes that are shared */
+	uint32_t sunk = 0;
 	uint32_t hops;
 
-	for (hops = 1; hops <= sink.n_hops; hops++) {
-		sunk = share_block(draft, split,
-				   split_node_at(split, true, hops),
-				   split->sink, sunk);
-		if (hops <= rise.n_hops)
+	split_for_each_round(split) {
+		hops = share_block(draft, split, split->node, split->up, own);
+		/* The own block has a step in both. */
+		risen += hops - own;
+		sunk += hops - own;
+		for (hops = 1; hops <= sink.n_hops; hops++) {
+			sunk = share_block(draft, split,
+					   split_node_at(split, true, hops),
+					   split->sink, sunk);
+			if (hops > rise.n_hops)
+				continue;
 			risen = share_block(draft, split,
 					    split_node_at(split, false, hops),
 					    split->rise, risen);
+		}
 	}
 }
 
@@ -104,23 +119,26 @@ static void learn_block(struct draft *draft, const struct split *split,
 	}
 }
 
-static void generate_learn(struct draft *draft, const struct split *split)
+static void generate_learn(struct draft *draft, struct split *split)
 {
 	struct split_way rise = split_rise(split);
 	struct split_way sink = split_sink(split);
 	uint32_t hops;
 
-	learn_block(draft, split, split->node);
-	for (hops = 1; hops <= sink.n_hops; hops++) {
-		learn_block(draft, split, split_node_at(split, true, hops));
-		if (hops <= rise.n_hops)
+	split_for_each_round(split) {
+		learn_block(draft, split, split->node);
+		for (hops = 1; hops <= sink.n_hops; hops++) {
 			learn_block(draft, split,
-				    split_node_at(split, false, hops));
+				    split_node_at(split, true, hops));
+			if (hops <= rise.n_hops)
+				learn_block(draft, split,
+					    split_node_at(split, false, hops));
+		}
 	}
 }
 
 /* Those who receive do so from different peers, and can share a box. */
-void split_gather(struct draft *draft, const struct split *split, uint32_t own)
+void split_gather(struct draft *draft, struct split *split, uint32_t own)
 {
 	struct split_way rise = split_rise(split);
 	struct split_way sink = split_sink(split);

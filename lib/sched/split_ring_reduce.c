@@ -29,20 +29,24 @@ static void give_block(struct draft *draft, const struct split *split,
 	}
 }
 
-static void generate_give(struct draft *draft, const struct split *split)
+static void generate_give(struct draft *draft, struct split *split)
 {
 	struct split_way up = split_up(split);
 	struct split_way down = split_down(split);
 	uint32_t due, by;
 
-	for (due = 0; due <= up.n_hops; due++) {
-		for (by = 1; by < split->size; by++) {
-			uint32_t index = (split->index + by) % split->size;
+	split_for_each_round(split) {
+		for (due = 0; due <= up.n_hops; due++) {
+			for (by = 1; by < split->size; by++) {
+				uint32_t index =
+					(split->index + by) % split->size;
 
-			give_block(draft, split, &up, up.n_hops - due, index);
-			if (due < down.n_hops)
-				give_block(draft, split, &down,
-					   down.n_hops - due, index);
+				give_block(draft, split, &up, up.n_hops - due,
+					   index);
+				if (due < down.n_hops)
+					give_block(draft, split, &down,
+						   down.n_hops - due, index);
+			}
 		}
 	}
 }
@@ -63,65 +67,85 @@ static void add_node(struct draft *draft, const struct split *split,
 	}
 }
 
-/* Returns how many steps the lane has so far. */
-static uint32_t generate_arcs(struct draft *draft, const struct split *split,
-			      const struct split_way *way)
+static uint32_t arc_block(struct draft *draft, const struct split *split,
+			  const struct split_way *way, uint32_t hops)
 {
+	uint32_t owner = split_node_at(split, way->up, hops);
 	uint32_t behind = split_node_at(split, !way->up, 1);
 	uint32_t ahead = split_node_at(split, way->up, 1);
 	uint32_t n_steps = 0;
-	uint32_t hops, shard;
+	uint32_t shard;
 
-	for (hops = way->n_hops; hops > 0; hops--) {
-		uint32_t owner = split_node_at(split, way->up, hops);
+	split_for_each(shard, split, owner, split->index) {
+		struct sched_step *step =
+			draft_step(draft, split_chunk_of(split, owner, shard));
 
-		split_for_each(shard, split, owner, split->index) {
-			struct sched_step *step = draft_step(
-				draft, split_chunk_of(split, owner, shard));
-
-			if (hops < way->n_hops)
-				draft_recv(draft, step,
-					   split_member(split, behind, shard));
-			add_node(draft, split, step);
-			/* The owner folds both arcs' ends in its lane up. */
-			step->send_lane = hops > 1 ? way->lane : split->up;
-			draft_send(draft, step,
+		if (hops < way->n_hops)
+			draft_recv(draft, step,
+				   split_member(split, behind, shard));
+		/* The owner folds both arcs' ends in its lane up. */
+		if (!hops && split->n_nodes > 2)
+			draft_recv(draft, step,
 				   split_member(split, ahead, shard));
-			n_steps++;
+		add_node(draft, split, step);
+		n_steps++;
+		if (!hops) {
+			step->flags |= SCHED_STORE;
+			continue;
 		}
+		step->send_lane = hops > 1 ? way->lane : split->up;
+		draft_send(draft, step, split_member(split, ahead, shard));
 	}
 	return n_steps;
 }
 
-/* The own blocks: both arcs' ends and the node, or nothing but the input. */
-static void generate_own(struct draft *draft, const struct split *split)
+/* Returns the step of the own block. */
+static uint32_t generate_up(struct draft *draft, struct split *split)
 {
-	uint32_t before = split_node_at(split, false, 1);
-	uint32_t after = split_node_at(split, true, 1);
-	uint32_t shard;
+	struct split_way up = split_up(split);
+	uint32_t n_steps = 0;
+	uint32_t own = 0;
+	uint32_t hops;
 
-	split_for_each(shard, split, split->node, split->index) {
-		struct sched_step *step = draft_step(
-			draft, split_chunk_of(split, split->node, shard));
+	split_for_each_round(split) {
+		for (hops = up.n_hops; hops > 0; hops--)
+			n_steps += arc_block(draft, split, &up, hops);
+		if (arc_block(draft, split, &up, 0))
+			own = n_steps++;
+	}
+	return own;
+}
 
-		step->local = SCHED_INPUT;
-		step->flags = SCHED_STORE;
-		if (!split->reduces)
-			continue;
-		if (split->n_nodes > 1)
-			draft_recv(draft, step,
-				   split_member(split, before, shard));
-		if (split->n_nodes > 2)
-			draft_recv(draft, step,
-				   split_member(split, after, shard));
-		add_node(draft, split, step);
+static void generate_down(struct draft *draft, struct split *split)
+{
+	struct split_way down = split_down(split);
+	uint32_t hops;
+
+	split_for_each_round(split) {
+		for (hops = down.n_hops; hops > 0; hops--)
+			arc_block(draft, split, &down, hops);
 	}
 }
 
-uint32_t split_reduce(struct draft *draft, const struct split *split)
+/* Without a reduction the lane up does no more than this. */
+static void store_own(struct draft *draft, struct split *split)
 {
-	struct split_way up = split_up(split);
-	struct split_way down = split_down(split);
+	uint32_t shard;
+
+	split_for_each_round(split) {
+		split_for_each(shard, split, split->node, split->index) {
+			struct sched_step *step = draft_step(
+				draft,
+				split_chunk_of(split, split->node, shard));
+
+			step->local = SCHED_INPUT;
+			step->flags = SCHED_STORE;
+		}
+	}
+}
+
+uint32_t split_reduce(struct draft *draft, struct split *split)
+{
 	uint32_t own = 0;
 
 	if (split->give != SPLIT_NO_LANE) {
@@ -130,11 +154,12 @@ uint32_t split_reduce(struct draft *draft, const struct split *split)
 	}
 	draft_lane(draft, split->channel, 0);
 	if (split->reduces)
-		own = generate_arcs(draft, split, &up);
-	generate_own(draft, split);
+		own = generate_up(draft, split);
+	else
+		store_own(draft, split);
 	if (split->down != SPLIT_NO_LANE) {
 		draft_lane(draft, split->channel, 1);
-		generate_arcs(draft, split, &down);
+		generate_down(draft, split);
 	}
 	return own;
 }

@@ -262,6 +262,7 @@ int soft_destroy_qp(struct ibv_qp *ibqp)
 	qp->is_live = false;
 	qp->is_fast = false;
 	qp->sq_exec = qp->sq_tail;
+	soft_pace_forget(qp);
 	if (atomic_exchange(&qp->is_pending, false))
 		atomic_fetch_sub(&c->n_pending, 1);
 	soft_unlock(qp->lock);

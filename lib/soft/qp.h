@@ -181,6 +181,13 @@ struct soft_qp {
 	struct soft_source rq;
 };
 
+/* Nothing of @qp waits for its time any more.  Send lock held. */
+static inline void soft_pace_forget(struct soft_qp *qp)
+{
+	atomic_store(&qp->next_ns, 0);
+	atomic_store(&qp->ring_ns, 0);
+}
+
 /* ---- qp.c, state.c ---- */
 
 /* Is the change allowed, and is each value?  0 or EINVAL.  attr.c */

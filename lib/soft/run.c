@@ -88,8 +88,7 @@ static void retire(struct soft_qp *qp, enum ibv_wc_status status)
 
 static void flush(struct soft_qp *qp)
 {
-	atomic_store(&qp->next_ns, 0);
-	atomic_store(&qp->ring_ns, 0);
+	soft_pace_forget(qp);
 	while (qp->sq_exec != qp->sq_tail)
 		retire(qp, IBV_WC_WR_FLUSH_ERR);
 	set_pending(qp, false);
@@ -209,7 +208,8 @@ void soft_run(struct soft_qp *qp)
 	}
 	leave(qp, is_early);
 	qp->is_fast = !is_paced && qp->sq_exec == qp->sq_tail &&
-		      qp->accept_at && qp->link_used && qp->state == IBV_QPS_RTS &&
+		      qp->accept_at && qp->link_used &&
+		      qp->state == IBV_QPS_RTS &&
 		      !atomic_load(&qp->context->is_slow) &&
 		      !atomic_load(&qp->context->is_down);
 }

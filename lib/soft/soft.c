@@ -24,10 +24,8 @@ static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static int parse_devices(const struct base_env *env, struct soft_item *items,
 			 int *n)
 {
-	const char *node = base_env_foreign("WREATH_NODE");
-	bool in_node = node && *node && strcmp(node, "-1");
-
-	return soft_list_parse(env->text[BASE_ENV_SOFT], in_node, items, n);
+	return soft_list_parse(env->text[BASE_ENV_SOFT],
+			       env->value[BASE_ENV_NODE] >= 0, items, n);
 }
 
 static struct ibv_device *device_at(const struct soft_item *item, int index)

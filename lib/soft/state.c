@@ -145,6 +145,7 @@ static void reset(struct soft_qp *qp)
 	qp->accept_at = NULL;
 	qp->left_ns = 0;
 	qp->due_ns = 0;
+	soft_pace_forget(qp);
 	soft_unlock(&qp->rq_lock);
 	for (i = 0; i < 2; i++) {
 		struct soft_source *s = sources[i];

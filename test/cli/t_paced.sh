@@ -46,4 +46,14 @@ takes 500 roce:1@+500us oneshot 8
 takes 1000 roce:1@+500us ring 8
 takes 8388 roce:1@1G ring 1M
 
+# What a port was told is shown as it was told.
+export WREATH_SOFT=ib:1,roce:1@3.5G+20us,roce@123456K
+expect 0 "$wreath" info
+shows out 'Ethernet, 3.5 Gb/s, latency 20 us,'
+shows out 'Ethernet, 0.123456 Gb/s, MTU'
+expect 0 "$wreath" info --json
+json "$dir/out" '[p["latency_us"] for s in x["sources"] for d in s["devices"]
+	for p in d["ports"] if d["name"].startswith("soft")] == [0, 20, 0]'
+unset WREATH_SOFT
+
 exit "$failed"

@@ -195,7 +195,7 @@ static void heads_survive_the_wire(void **state)
 	assert_int_equal(again.value, 0xdeadbeef);
 	boot_head_encode(&again, wire_again);
 	assert_memory_equal(wire, wire_again, sizeof(wire));
-	head.type = BOOT_ASK + 1;
+	head.type = BOOT_LAST_FRAME + 1;
 	boot_head_encode(&head, wire);
 	assert_false(boot_head_decode(wire, &again));
 	head.type = 0;

@@ -43,34 +43,11 @@ static void a_signature_of_rubbish_is_text_all_the_same(void **state)
 	assert_true(strlen(text) < sizeof(text));
 }
 
-static void too_many_sources_for_a_fold_are_refused(void **state)
-{
-	struct sched_shape shape = {
-		.collective = SCHED_ALL_REDUCE,
-		.algo = SCHED_ONESHOT,
-		.n_ranks = SCHED_DIRECT_RANKS_MAX + 1,
-		.n_channels = 1,
-	};
-	struct exec_guard guard = {.timeout_ms = 1000};
-	struct net net = {.n_ranks = shape.n_ranks};
-	struct exec_plan *plan;
-	struct sched *sched;
-
-	(void)state;
-	assert_int_equal(sched_make(&shape, 0, &sched), 0);
-	assert_int_equal(exec_plan_new(&net, sched, &guard, &plan),
-			 WREATH_EUNSUP);
-	assert_non_null(strstr(wreath_error_text(), "at most 64 ranks"));
-	assert_non_null(strstr(wreath_error_text(), "WREATH_ALGO=ring"));
-	sched_free(sched);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signature_reads_as_its_call),
 		cmocka_unit_test(a_signature_of_rubbish_is_text_all_the_same),
-		cmocka_unit_test(too_many_sources_for_a_fold_are_refused),
 	};
 
 	alarm(60);

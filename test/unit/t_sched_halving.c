@@ -57,6 +57,31 @@ static void halving_has_no_more_rounds_than_it_must(void **state)
 	}
 }
 
+static void halving_of_blocks_is_half_of_it(void **state)
+{
+	struct sched_shape shape = {.algo = SCHED_HALVING, .n_channels = 2};
+	struct kit kit;
+	int n, half;
+
+	(void)state;
+	for (n = 2; n <= 32; n++) {
+		for (half = 0; half < 2; half++) {
+			struct sched_proof proof;
+
+			shape.n_ranks = n;
+			shape.collective = half ? SCHED_ALL_GATHER
+						: SCHED_REDUCE_SCATTER;
+			nodes_make(&kit, &shape);
+			proof = nodes_prove(&kit, 1 + n % 2, n / 2 % 2);
+			assert_int_equal(proof.chunks_sent_max, 2 * (n - 1));
+			if (n <= 16)
+				assert_true(proof.depth <=
+					    (uint32_t)nodes_log2(n));
+			kit_release(&kit);
+		}
+	}
+}
+
 static void halving_meets_those_a_power_of_two_away(void **state)
 {
 	struct kit kit;
@@ -111,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(halving_is_proved_and_sends_the_least),
 		cmocka_unit_test(halving_has_no_more_rounds_than_it_must),
+		cmocka_unit_test(halving_of_blocks_is_half_of_it),
 		cmocka_unit_test(halving_meets_those_a_power_of_two_away),
 		cmocka_unit_test(halving_reduces_every_chunk_once_in_any_order),
 	};

@@ -140,6 +140,87 @@ static void split_ring_over_any_nodes_sends_out_what_it_has_to(void **state)
 	}
 }
 
+/* Blocks of ranks: those of small nodes are members of several shards. */
+static void split_ring_is_proved_with_blocks_of_all_ranks(void **state)
+{
+	static const enum sched_collective halves[] = {SCHED_REDUCE_SCATTER,
+						       SCHED_ALL_GATHER};
+	uint64_t seed = kit_seed();
+	uint32_t nodes[NODES_RANKS];
+	int n_rounds = KIT_IS_SLOW ? 20 : 100;
+	struct kit kit;
+	int round;
+
+	(void)state;
+	for (round = 0; round < n_rounds; round++) {
+		uint32_t n = 2 + kit_below(&seed, 20);
+		uint32_t n_nodes = 1 + kit_below(&seed, n);
+		struct sched_shape shape = {
+			.collective = halves[round % 2],
+			.algo = SCHED_SPLIT_RING,
+			.n_ranks = (int)n,
+			.n_channels = 1 + round % 3,
+			.n_nodes = (int)n_nodes,
+			.nodes = nodes,
+		};
+
+		nodes_draw(&seed, n, n_nodes, nodes);
+		nodes_make(&kit, &shape);
+		nodes_prove(&kit, 2 + round % 2, round / 2 % 2);
+		kit_release(&kit);
+	}
+}
+
+static void split_ring_with_blocks_is_half_as_deep(void **state)
+{
+	struct sched_shape shape = {.algo = SCHED_SPLIT_RING, .n_channels = 1};
+	struct kit kit;
+	int n, size, half;
+
+	(void)state;
+	for (size = 1; size <= 3; size++) {
+		for (n = 2; n <= 12; n++) {
+			for (half = 0; half < 2; half++) {
+				struct sched_proof proof;
+
+				shape.collective = half ? SCHED_ALL_GATHER
+							: SCHED_REDUCE_SCATTER;
+				shape.n_ranks = n * size;
+				shape.n_nodes = n;
+				nodes_make(&kit, &shape);
+				proof = nodes_prove(&kit, 2, false);
+				assert_int_equal(proof.depth,
+						 n / 2 + (size > 1));
+				assert_int_equal(proof.chunks_sent_max,
+						 proof.chunks_sent_bound);
+				kit_release(&kit);
+			}
+		}
+	}
+}
+
+static void a_node_larger_than_one_fold_is_refused(void **state)
+{
+	struct sched_shape shape = {.algo = SCHED_SPLIT_RING, .n_channels = 1};
+	struct sched *sched;
+
+	(void)state;
+	/* The own vector is one of 64; arcs bring one or two more. */
+	for (shape.n_nodes = 1; shape.n_nodes <= 3; shape.n_nodes++) {
+		int max = 65 - shape.n_nodes;
+
+		shape.n_ranks = max * shape.n_nodes;
+		assert_int_equal(sched_make(&shape, 0, &sched), 0);
+		sched_free(sched);
+		shape.n_ranks++;
+		assert_int_equal(sched_make(&shape, 0, &sched), WREATH_EUNSUP);
+		assert_non_null(strstr(base_error_text(), "ranks of a node"));
+	}
+	shape.collective = SCHED_ALL_GATHER;
+	assert_int_equal(sched_make(&shape, 0, &sched), 0);
+	sched_free(sched);
+}
+
 /* A result is what is stored as it was folded; all others store a copy. */
 static void split_ring_folds_each_chunk_at_one_rank(void **state)
 {
@@ -171,8 +252,7 @@ static void split_ring_folds_each_chunk_at_one_rank(void **state)
 	kit_release(&kit);
 }
 
-static void split_ring_of_one_node_moves_only_raw_input_and_results(
-	void **state)
+static void one_node_moves_only_raw_input_and_results(void **state)
 {
 	struct kit kit;
 	uint32_t i;
@@ -230,9 +310,11 @@ int main(void)
 		cmocka_unit_test(split_ring_is_proved_over_all_nodes_in_order),
 		cmocka_unit_test(
 			split_ring_over_any_nodes_sends_out_what_it_has_to),
+		cmocka_unit_test(split_ring_is_proved_with_blocks_of_all_ranks),
+		cmocka_unit_test(split_ring_with_blocks_is_half_as_deep),
+		cmocka_unit_test(a_node_larger_than_one_fold_is_refused),
 		cmocka_unit_test(split_ring_folds_each_chunk_at_one_rank),
-		cmocka_unit_test(
-			split_ring_of_one_node_moves_only_raw_input_and_results),
+		cmocka_unit_test(one_node_moves_only_raw_input_and_results),
 		cmocka_unit_test(
 			split_ring_reduces_every_chunk_once_in_any_order),
 	};

@@ -106,6 +106,41 @@ static void tree_over_nodes_has_one_link_up_and_two_down(void **state)
 	}
 }
 
+static void tree_of_any_root_is_one_deeper_at_most(void **state)
+{
+	static const enum sched_collective rooted[] = {SCHED_BROADCAST,
+						       SCHED_REDUCE};
+	uint64_t seed = kit_seed();
+	uint32_t nodes[N_RANKS];
+	struct kit kit;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 200; round++) {
+		uint32_t n = 2 + kit_below(&seed, N_RANKS - 1);
+		uint32_t n_nodes = 1 + kit_below(&seed, round % 2 ? n : 1);
+		struct sched_shape shape = {
+			.collective = rooted[round / 2 % 2],
+			.algo = SCHED_TREE,
+			.n_ranks = (int)n,
+			.n_channels = 1 + round % 4,
+			.root = (int)kit_below(&seed, n),
+			.n_nodes = (int)n_nodes,
+			.nodes = nodes,
+		};
+		struct sched_proof proof;
+		int depth;
+
+		nodes_draw(&seed, n, n_nodes, nodes);
+		nodes_make(&kit, &shape);
+		proof = nodes_prove(&kit, 1 + round % 3, round % 2);
+		depth = 1 + nodes_log2(shape.n_nodes) +
+			nodes_log2(nodes_largest(&shape));
+		assert_true(proof.depth <= (uint32_t)depth);
+		kit_release(&kit);
+	}
+}
+
 static void tree_has_no_rank_that_is_inner_twice(void **state)
 {
 	struct kit kit;
@@ -151,6 +186,7 @@ int main(void)
 		cmocka_unit_test(
 			tree_of_all_ranks_is_proved_and_as_deep_as_a_logarithm),
 		cmocka_unit_test(tree_over_nodes_has_one_link_up_and_two_down),
+		cmocka_unit_test(tree_of_any_root_is_one_deeper_at_most),
 		cmocka_unit_test(tree_has_no_rank_that_is_inner_twice),
 		cmocka_unit_test(tree_reduces_every_chunk_once_in_any_order),
 	};

@@ -9,9 +9,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "soft_clock.h"
 #include "soft_more.h"
-
-#define MS 1000000ull
 
 static void open_paced(const char *spec, struct pair_end *a, struct pair_end *b)
 {
@@ -63,7 +62,7 @@ static void the_error_state_flushes_what_is_under_way(void **state)
 	expect_all(&a, 10, IBV_WC_WR_FLUSH_ERR);
 	post_writes(&a, 3, 64);
 	expect_all(&a, 3, IBV_WC_WR_FLUSH_ERR);
-	assert_true(base_now_ns() - start < 1000 * MS);
+	assert_true(base_now_ns() - start < 1000 * CLOCK_MS);
 	assert_untouched(&b);
 	pair_close(&a, &b);
 }
@@ -99,7 +98,7 @@ static void everything_goes_with_requests_under_way(void **state)
 	post_writes(&a, 20, PAIR_BYTES);
 	post_writes(&b, 20, 8);
 	pair_close(&a, &b);
-	assert_true(base_now_ns() - start < 2000 * MS);
+	assert_true(base_now_ns() - start < 2000 * CLOCK_MS);
 }
 
 static void memory_that_is_gone_fails_only_its_request(void **state)
@@ -107,7 +106,7 @@ static void memory_that_is_gone_fails_only_its_request(void **state)
 	struct pair_end a, b;
 
 	(void)state;
-	open_paced("roce:1@+50ms", &a, &b);
+	open_paced("roce:1@+300ms", &a, &b);
 	post_writes(&a, 2, 64);
 	assert_int_equal(a.verbs->dereg_mr(a.mr), 0);
 	pair_expect(&a, 0, IBV_WC_LOC_PROT_ERR);
@@ -115,7 +114,7 @@ static void memory_that_is_gone_fails_only_its_request(void **state)
 	assert_untouched(&b);
 	a.mr = a.verbs->reg_mr(a.pd, a.buf, PAIR_BYTES, PAIR_ACCESS);
 	pair_close(&a, &b);
-	open_paced("roce:1@+50ms", &a, &b);
+	open_paced("roce:1@+300ms", &a, &b);
 	post_writes(&a, 2, 64);
 	assert_int_equal(b.verbs->dereg_mr(b.mr), 0);
 	pair_expect(&a, 0, IBV_WC_REM_ACCESS_ERR);
@@ -130,12 +129,12 @@ static void a_port_that_goes_down_is_waited_for(void **state)
 	struct pair_end a, b;
 
 	(void)state;
-	open_paced("roce:1@+20ms", &a, &b);
+	open_paced("roce:1@+300ms", &a, &b);
 	post_writes(&a, 2, 64);
 	expect_all(&a, 2, IBV_WC_SUCCESS);
 	post_writes(&a, 2, 64);
 	assert_int_equal(soft_fault(b.context, "port_down=0"), 0);
-	/* 2 * 1 ms of tries are over 20 ms from now. */
+	/* 2 * 1 ms of tries are over 300 ms from now. */
 	pair_expect(&a, 0, IBV_WC_RETRY_EXC_ERR);
 	pair_expect(&a, 1, IBV_WC_WR_FLUSH_ERR);
 	pair_close(&a, &b);
@@ -157,6 +156,36 @@ static void a_receive_that_comes_late_is_waited_for(void **state)
 	assert_int_equal(pair_post_recv(&b, 9, 0, 64), 0);
 	pair_expect(&b, 9, IBV_WC_SUCCESS);
 	pair_expect(&a, 0, IBV_WC_SUCCESS);
+	pair_close(&a, &b);
+}
+
+/* Were it left, the thread would look for it all the time. */
+static void a_queue_pair_that_goes_leaves_no_alarm(void **state)
+{
+	struct pair_args args = {.timeout = 8, .retry_cnt = 1};
+	struct pair_end a, b, a2, b2;
+	clock_t before;
+
+	(void)state;
+	open_paced("roce:1@+400ms", &a, &b);
+	a2 = a;
+	b2 = b;
+	a2.qp = more_qp(&a2, IBV_QPT_RC, NULL);
+	b2.qp = more_qp(&b2, IBV_QPT_RC, NULL);
+	a2.card.qpn = a2.qp->qp_num;
+	b2.card.qpn = b2.qp->qp_num;
+	pair_connect(&a2, &b2.card, &args);
+	pair_connect(&b2, &a2.card, &args);
+	post_writes(&a2, 3, 64);
+	assert_int_equal(a.verbs->destroy_qp(a2.qp), 0);
+	/* From 400 ms on its time is over, and something else waits. */
+	pair_sleep_us(200000);
+	post_writes(&a, 1, 64);
+	before = clock();
+	pair_sleep_us(350000);
+	assert_true(clock() - before < CLOCKS_PER_SEC / 40);
+	expect_all(&a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(a.verbs->destroy_qp(b2.qp), 0);
 	pair_close(&a, &b);
 }
 
@@ -185,7 +214,7 @@ static void a_peer_that_dies_is_told(void **state)
 	pair_expect(&a, 0, IBV_WC_RETRY_EXC_ERR);
 	pair_expect(&a, 1, IBV_WC_WR_FLUSH_ERR);
 	pair_expect(&a, 2, IBV_WC_WR_FLUSH_ERR);
-	assert_true(base_now_ns() - start < 3000 * MS);
+	assert_true(base_now_ns() - start < 3000 * CLOCK_MS);
 	assert_untouched(&a);
 	close(socket);
 	pair_end_close(&a);
@@ -211,36 +240,40 @@ static void a_child_leaves_what_is_under_way_alone(void **state)
 	pair_close(&a, &b);
 }
 
-/* How long do @n long messages of each sender take, in ns? */
-static uint64_t time_both(struct pair_end *a, struct pair_end *b, int n)
-{
-	uint64_t start = base_now_ns();
-
-	post_writes(a, n, PAIR_BYTES);
-	post_writes(b, n, PAIR_BYTES);
-	expect_all(a, n, IBV_WC_SUCCESS);
-	expect_all(b, n, IBV_WC_SUCCESS);
-	return base_now_ns() - start;
-}
-
 /* @n messages of 65536 bytes at 100 Mb/s. */
 static uint64_t ideal(int n)
 {
 	return (uint64_t)n * 5242880;
 }
 
+struct senders {
+	struct pair_end *a, *b;
+};
+
+/* 20 long messages of each. */
+static uint64_t time_both(void *arg)
+{
+	uint64_t start = base_now_ns();
+	struct senders *s = arg;
+
+	post_writes(s->a, 20, PAIR_BYTES);
+	post_writes(s->b, 20, PAIR_BYTES);
+	expect_all(s->a, 20, IBV_WC_SUCCESS);
+	expect_all(s->b, 20, IBV_WC_SUCCESS);
+	return base_now_ns() - start;
+}
+
 static void two_senders_share_their_receiver(void **state)
 {
 	struct pair_args args = {.timeout = 8, .retry_cnt = 1};
 	struct pair_end a, b, c, d;
+	struct senders both = {&a, &b};
 	struct ibv_qp *first;
-	uint64_t ns;
 
 	(void)state;
 	open_paced("roce:1@100M+10us", &a, &c);
 	open_paced("roce:1@100M+10us", &b, &d);
-	ns = time_both(&a, &b, 20);
-	assert_in_range(ns, ideal(20), ideal(24));
+	clock_expect(time_both, &both, ideal(20), ideal(3));
 	/* Another queue pair of c, for b. */
 	first = c.qp;
 	c.qp = more_qp(&c, IBV_QPT_RC, NULL);
@@ -248,20 +281,33 @@ static void two_senders_share_their_receiver(void **state)
 	assert_int_equal(pair_to(&b, IBV_QPS_RESET), 0);
 	pair_connect(&b, &c.card, &args);
 	pair_connect(&c, &b.card, &args);
-	ns = time_both(&a, &b, 20);
-	assert_in_range(ns, ideal(40), ideal(44));
+	clock_expect(time_both, &both, ideal(40), ideal(4));
 	assert_int_equal(c.verbs->destroy_qp(first), 0);
 	pair_end_close(&b);
 	pair_end_close(&d);
 	pair_close(&a, &c);
 }
 
-/* Another queue pair has the link for 100 ms. */
+/* A short message of @b, while @a has the link for 105 ms. */
+static uint64_t time_short(void *arg)
+{
+	uint64_t start = base_now_ns(), took;
+	struct senders *s = arg;
+
+	post_writes(s->a, 20, PAIR_BYTES);
+	post_writes(s->b, 1, 8);
+	expect_all(s->b, 1, IBV_WC_SUCCESS);
+	took = base_now_ns() - start;
+	expect_all(s->a, 20, IBV_WC_SUCCESS);
+	assert_true(base_now_ns() - start >= ideal(20));
+	return took;
+}
+
 static void a_short_message_waits_for_a_packet_only(void **state)
 {
 	struct pair_args args = {.timeout = 8, .retry_cnt = 1};
 	struct pair_end a, b, a2, b2;
-	uint64_t start;
+	struct senders both = {&a, &a2};
 
 	(void)state;
 	open_paced("ib:1@100M", &a, &b);
@@ -274,13 +320,8 @@ static void a_short_message_waits_for_a_packet_only(void **state)
 	b2.card.qpn = b2.qp->qp_num;
 	pair_connect(&a2, &b2.card, &args);
 	pair_connect(&b2, &a2.card, &args);
-	start = base_now_ns();
-	post_writes(&a, 20, PAIR_BYTES);
-	post_writes(&a2, 1, 8);
-	expect_all(&a2, 1, IBV_WC_SUCCESS);
-	assert_true(base_now_ns() - start < ideal(10));
-	expect_all(&a, 20, IBV_WC_SUCCESS);
-	assert_in_range(base_now_ns() - start, ideal(20), ideal(24));
+	/* Some packets, each way. */
+	clock_expect(time_short, &both, 0, ideal(5));
 	assert_int_equal(a.verbs->destroy_qp(a2.qp), 0);
 	assert_int_equal(a.verbs->destroy_qp(b2.qp), 0);
 	assert_int_equal(a.verbs->destroy_cq(a2.cq), 0);
@@ -296,6 +337,7 @@ int main(void)
 		cmocka_unit_test(memory_that_is_gone_fails_only_its_request),
 		cmocka_unit_test(a_port_that_goes_down_is_waited_for),
 		cmocka_unit_test(a_receive_that_comes_late_is_waited_for),
+		cmocka_unit_test(a_queue_pair_that_goes_leaves_no_alarm),
 		cmocka_unit_test(a_peer_that_dies_is_told),
 		cmocka_unit_test(a_child_leaves_what_is_under_way_alone),
 		cmocka_unit_test(two_senders_share_their_receiver),
