@@ -73,7 +73,10 @@ loop_help := $(patsubst %.c,$B/%.o,$(filter-out test/loop/t_%,\
 dropin_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/dropin/*.c)))
 example_src := $(sort $(wildcard examples/*.c examples/*.cc))
 example_bin := $(addprefix $B/,$(basename $(example_src)))
-command := $(if $(bench_obj),$B/wreath $B/all_reduce_perf)
+# nccl-tests' names for parts of the command.
+aliases := $(addsuffix _perf,all_reduce reduce broadcast reduce_scatter \
+	all_gather gather scatter alltoall sendrecv)
+command := $(if $(bench_obj),$B/wreath $(addprefix $B/,$(aliases)))
 man := $(sort $(wildcard man/*.[1-8]))
 
 all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command)
@@ -131,7 +134,7 @@ $B/libwreath.a: $(lib_obj)
 $B/wreath: $(bench_obj) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ $(ldlibs) -o $@
 
-$B/all_reduce_perf: $B/wreath
+$(addprefix $B/,$(aliases)): $B/wreath
 	$(Q)ln -sf wreath $@
 
 $B/test/unit/%: $B/test/unit/%.o $(unit_help) $B/lib.a
@@ -227,7 +230,9 @@ install: all $B/wreath.pc
 	install -m 644 $B/libwreath.a $(DESTDIR)$(LIBDIR)
 	install -m 644 $B/wreath.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $B/wreath $(dest)/bin
-	ln -sf wreath $(dest)/bin/all_reduce_perf
+	for name in $(aliases); do \
+		ln -sf wreath $(dest)/bin/$$name || exit; \
+	done
 	for page in $(man); do \
 		install -D -m 644 -t \
 			$(DESTDIR)$(MANDIR)/man$${page##*.} $$page || exit; \
@@ -242,7 +247,7 @@ uninstall:
 	rm -f $(dest)/include/wreath.h $(DESTDIR)$(LIBDIR)/libwreath.a \
 		$(DESTDIR)$(LIBDIR)/libwreath.so* \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/wreath.pc \
-		$(dest)/bin/wreath $(dest)/bin/all_reduce_perf
+		$(addprefix $(dest)/bin/,wreath $(aliases))
 	for page in $(notdir $(man)); do \
 		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; \
 	done

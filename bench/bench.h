@@ -25,6 +25,8 @@ enum bench_exit {
 /* @argv[0] is the subcommand's own name.  Returns the exit status. */
 int run_main(int argc, char **argv);
 int perf_main(int argc, char **argv);
+/* "all_gather" for a program of the name all_gather_perf, else NULL. */
+const char *perf_called_as(const char *program);
 int info_main(int argc, char **argv);
 int schedule_main(int argc, char **argv);
 int plan_main(int argc, char **argv);

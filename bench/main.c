@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The `wreath` command: finds the subcommand and gives it its words.  Called
- * under the name all_reduce_perf it is `wreath perf all_reduce`.
+ * under the name all_reduce_perf it is `wreath perf all_reduce`, and so on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -90,10 +90,10 @@ static int help_main(int argc, char **argv)
 	return command->main(2, words);
 }
 
-static int called_as_perf(int argc, char **argv)
+static int called_as_perf(const char *collective, int argc, char **argv)
 {
 	char name[] = "perf";
-	char collective[] = "all_reduce";
+	char first[32];
 	char **words = malloc(((size_t)argc + 2) * sizeof(*words));
 	int status;
 	int i;
@@ -101,7 +101,8 @@ static int called_as_perf(int argc, char **argv)
 	if (!words)
 		return BENCH_FAILED;
 	words[0] = name;
-	words[1] = collective;
+	snprintf(first, sizeof(first), "%s", collective);
+	words[1] = first;
 	for (i = 1; i <= argc; i++)
 		words[i + 1] = argv[i]; /* with the NULL at its end */
 	status = perf_main(argc + 1, words);
@@ -124,13 +125,13 @@ static int written(int status)
 int main(int argc, char **argv)
 {
 	const struct command *command;
-	const char *slash;
+	const char *collective;
 
 	if (argc < 1)
 		return BENCH_USAGE;
-	slash = strrchr(argv[0], '/');
-	if (!strcmp(slash ? slash + 1 : argv[0], "all_reduce_perf"))
-		return called_as_perf(argc, argv);
+	collective = perf_called_as(argv[0]);
+	if (collective)
+		return called_as_perf(collective, argc, argv);
 	if (argc < 2) {
 		usage(stderr);
 		return BENCH_USAGE;

@@ -2,24 +2,74 @@
 /*
  * The parts of `wreath perf`.
  *
- * A rank (perf_rank.c) measures (perf_loop.c) vectors with known contents
- * (perf_pattern.c) and agrees with the other ranks by a team (perf_team.c).
- * Rank 0 sends what happens as events to the report (perf_report.c): through a
- * pipe to the parent where the ranks were forked (perf_local.c), so that what
- * is done is shown also when ranks die; by a call where a launcher started us.
+ * A rank (perf_rank.c) measures (perf_loop.c) calls (perf_call.c) on vectors
+ * with known contents (perf_pattern.c), checks what came (perf_check.c), and
+ * agrees with the other ranks by a team (perf_team.c); perf_measure.h is what
+ * these share.  Rank 0 sends what happens as events to the report
+ * (perf_report.c): through a pipe to the parent where the ranks were forked
+ * (perf_local.c), so that what is done is shown also when ranks die; by a call
+ * where a launcher started us.
  */
 #ifndef PERF_H
 #define PERF_H
 
-#include <stdatomic.h>
-
 #include "bench/bench.h"
+#include "sched/sched.h"
 
 #define PERF_RANKS_MAX 512
-#define PERF_ALGOS_MAX 8
+#define PERF_ALGOS_MAX (1 + SCHED_N_ALGOS) /* and "auto" */
 #define PERF_SIZES_MAX 64
 /* Larger than any machine's memory; sums of a few of them still fit. */
 #define PERF_BYTES_MAX (1ll << 50)
+
+/* ---- perf_collective.c ---- */
+
+enum perf_kind {
+	PERF_ALL_REDUCE,
+	PERF_REDUCE,
+	PERF_BROADCAST,
+	PERF_REDUCE_SCATTER,
+	PERF_ALL_GATHER,
+	PERF_GATHER,
+	PERF_SCATTER,
+	PERF_ALL_TO_ALL,
+	PERF_SENDRECV, /* every rank to the next, and from the one before */
+	PERF_BARRIER,
+	PERF_REDUCE_SCATTER_V, /* blocks of uneven lengths, */
+	PERF_ALL_GATHER_V,     /* which are drawn by the size */
+	PERF_ALL_TO_ALL_V,
+	PERF_OVERLAP, /* all-reduce in buckets beside a computation */
+	PERF_N_KINDS,
+};
+
+/* How much of a size the busiest link carries, as nccl-tests counts. */
+enum perf_bus {
+	PERF_BUS_ALL,	 /* all of it */
+	PERF_BUS_OTHERS, /* (n - 1)/n: all but a rank's own block */
+	PERF_BUS_TWICE,	 /* 2(n - 1)/n */
+};
+
+struct perf_collective {
+	const char *name;
+	const char *other; /* nccl-tests' name where it differs, or NULL */
+	enum sched_collective sched;
+	enum perf_bus bus;
+	bool sends_blocks, recvs_blocks; /* one a rank, where the root is */
+	bool has_in_place;
+	bool has_lists; /* of lengths */
+};
+
+extern const struct perf_collective perf_collectives[PERF_N_KINDS];
+
+/* "all_gather", "alltoall"; BENCH_BAD when refused, which has been said. */
+int perf_kind_read(const struct bench_args *args, const char *word);
+/* "alltoall_perf", as nccl-tests calls it. */
+void perf_program(enum perf_kind kind, char *out, size_t size);
+/* Does a size consist of a block for each rank? */
+bool perf_has_blocks(enum perf_kind kind);
+bool perf_is_reducing(enum perf_kind kind);
+bool perf_is_rooted(enum perf_kind kind);
+double perf_bus_factor(enum perf_kind kind, int n_ranks);
 
 /* ---- perf_options.c ---- */
 
@@ -35,7 +85,11 @@ enum perf_halves {
 	PERF_IN,
 };
 
+#define PERF_ALL_ROOTS (-1)
+
 struct perf_options {
+	enum perf_kind kind;
+	int64_t root; /* of rooted collectives, or PERF_ALL_ROOTS */
 	uint64_t min_bytes, max_bytes;
 	uint64_t step_bytes; /* 0: by factor */
 	int64_t step_factor;
@@ -45,6 +99,7 @@ struct perf_options {
 	bool ops[WREATH_N_OPS];
 	int algos[PERF_ALGOS_MAX]; /* of perf_algo_names */
 	int n_algos;
+	bool all_algos; /* "all": those that there are, beside auto */
 	bool is_launched;  /* ranks are found in the environment */
 	int64_t n_procs;   /* local ranks to fork */
 	int64_t n_threads; /* ranks of each process */
@@ -63,6 +118,9 @@ struct perf_options {
 	bool stream;	  /* by a stream, not blocking */
 	int halves;	  /* enum perf_halves */
 	int per_iter;	  /* the columns of -I */
+	uint64_t gradient; /* of overlap, in bytes; 0: a default */
+	double compute_ms; /* of overlap; 0: as long as the communication */
+	uint64_t buffer_bytes; /* of each buffer */
 	double min_busbw;
 	int64_t timeout_s; /* 0: the library's */
 	const char *json, *csv, *plot; /* NULL: none; "-": standard output */
@@ -76,6 +134,10 @@ struct perf_options {
  */
 int perf_options_read(int argc, char **argv, struct perf_options *options);
 
+/* Set what was not given; 0, or BENCH_BAD. */
+int perf_options_complete(const struct bench_args *args,
+			  struct perf_options *options);
+
 /* The size at @i, the one before it being @bytes; false after the last. */
 bool perf_next_size(const struct perf_options *options, int i,
 		    uint64_t *bytes);
@@ -88,6 +150,13 @@ extern const char *const perf_op_names[WREATH_N_OPS + 1];
 
 /* The options that are lists; the first rows of the options' table. */
 enum perf_list { PERF_OPS, PERF_TYPES, PERF_ALGOS, PERF_SIZES, PERF_N_LISTS };
+
+/*
+ * Refuse algorithms that the collective has not, and leave them out of "all";
+ * false when refused.
+ */
+bool perf_list_fit(const struct bench_args *args,
+		   struct perf_options *options);
 
 /* "ring,twoshot", "8,1K"; false when refused, which has been said then. */
 bool perf_list_read(const struct bench_args *args, enum perf_list list,
@@ -111,29 +180,24 @@ double perf_decode(enum wreath_type type, const void *element);
 /* How many representable values two floats are apart; a NaN is far off. */
 uint64_t perf_distance(enum wreath_type type, const void *a, const void *b);
 
-/* ---- perf_pattern.c ---- */
+/* ---- events: what rank 0 tells the report ---- */
 
-struct perf_pattern;
+/* The operation of collectives that move and do not reduce. */
+#define PERF_NO_OP WREATH_N_OPS
+
+enum perf_fault {
+	PERF_WRONG,   /* not what should have come */
+	PERF_CHANGED, /* the input was changed */
+	PERF_WRITTEN, /* where nothing should have come */
+	PERF_EARLY,   /* a barrier let through before all had come */
+};
 
 struct perf_check {
 	int64_t wrong;	/* elements */
-	uint64_t first; /* the first of them */
+	uint64_t first; /* the first of them, in its buffer */
 	double got, want;
-	bool is_input; /* not the result: the input was changed */
+	enum perf_fault fault;
 };
-
-/* What @rank gives and what must come out; NULL without memory. */
-struct perf_pattern *perf_pattern_new(enum wreath_type type, enum wreath_op op,
-				      int rank, int n_ranks);
-void perf_pattern_free(struct perf_pattern *pattern);
-void perf_pattern_fill(const struct perf_pattern *pattern, void *buffer,
-		       uint64_t count);
-/* Compare every element, with the result or with the input as it was. */
-void perf_pattern_check(const struct perf_pattern *pattern, bool is_input,
-			const void *buffer, uint64_t count,
-			struct perf_check *check);
-
-/* ---- events: what rank 0 tells the report ---- */
 
 struct perf_place {
 	int rank;
@@ -147,15 +211,28 @@ struct perf_times {
 	double cv; /* standard deviation over mean, in percent */
 };
 
+/* Of overlap: @bytes of its result are a bucket's. */
+struct perf_overlap {
+	uint64_t gradient; /* bytes */
+	int64_t n_buckets;
+	double compute_us, comm_us; /* each alone */
+	double both_us;
+};
+
 struct perf_result {
+	enum perf_kind kind;
 	int algo; /* of perf_algo_names */
 	int used; /* the algorithm that "auto" means here */
 	enum wreath_type type;
-	enum wreath_op op;
+	int op;	  /* enum wreath_op, or PERF_NO_OP */
+	int root; /* -1: has none */
 	uint64_t bytes, count;
 	bool in_place;
 	int64_t n_iters;
 	struct perf_times us;
+	/* By the model of costs, where auto was asked for; 0: unknown. */
+	double predicted_us[SCHED_N_ALGOS];
+	struct perf_overlap overlap;
 	bool is_checked;
 	int wrong_rank;
 	struct perf_check check; /* of all ranks; the first of @wrong_rank */
@@ -178,6 +255,7 @@ struct perf_event {
 };
 
 struct perf_report;
+struct perf_page;
 
 /* Where rank 0 sends events: a pipe, or, where @fd is -1, the report. */
 struct perf_sink {
@@ -185,80 +263,6 @@ struct perf_sink {
 	struct perf_report *report;
 };
 void perf_emit(const struct perf_sink *sink, const struct perf_event *event);
-
-/* ---- perf_team.c ---- */
-
-/* Iterations that are timed one by one, at most. */
-#define PERF_SAMPLES 4096
-/* Bytes of a record of perf_team_gather(). */
-#define PERF_RECORD_MAX 256
-
-/* In memory that forked ranks share with each other and their parent. */
-struct perf_page {
-	struct wreath_unique_id id;
-	_Atomic int has_id;
-	_Atomic int is_interrupted;
-	_Atomic int failing; /* 1: a rank writes the failure, 2: it is there */
-	int fail_rank, fail_code;
-	char fail_text[2048];
-	_Atomic int must_stop; /* a rank has failed: wait for nobody */
-	_Alignas(BASE_LINE) _Atomic unsigned int n_arrived;
-	_Alignas(BASE_LINE) _Atomic unsigned int phase;
-	_Alignas(BASE_LINE) double slots[]; /* [n_ranks][PERF_SAMPLES] */
-};
-
-/*
- * What ranks agree by.  Forked ranks use the page and not the library, which
- * is what is being tested; others have nothing but the library.
- */
-struct perf_team {
-	int rank, n_ranks, n_cores;
-	struct perf_page *page;
-	struct wreath_comm *comm; /* NULL: by @page */
-};
-
-/* All three are collective; false when the team has come apart. */
-bool perf_team_barrier(struct perf_team *team);
-/* @values become the greatest of all ranks; n at most PERF_SAMPLES. */
-bool perf_team_max(struct perf_team *team, double *values, size_t n);
-/* [n_ranks] records of @bytes into @all. */
-bool perf_team_gather(struct perf_team *team, const void *mine, size_t bytes,
-		      void *all);
-/* Keep the calling thread's error text, if it is the first; stop the team. */
-void perf_team_fail(struct perf_team *team, int code, const char *text);
-/*
- * The failure that was kept, told on stderr: its exit status, or 0 if there is
- * none.  @text gets a copy.
- */
-int perf_failure(const struct perf_page *page, char *text, size_t size);
-
-/* ---- perf_loop.c ---- */
-
-/* All that a measurement needs. */
-struct perf_cell {
-	const struct perf_options *options;
-	struct perf_team *team;
-	struct wreath_comm *comm;
-	struct wreath_stream *stream; /* NULL: blocking */
-	const struct perf_pattern *pattern;
-	void *send, *recv;
-	enum wreath_type type;
-	enum wreath_op op;
-	uint64_t count;
-	bool in_place;
-	double *samples; /* [PERF_SAMPLES] */
-	struct perf_check *checks; /* [n_ranks] */
-};
-
-enum perf_outcome {
-	PERF_DONE,
-	PERF_STOPPED, /* all ranks agree to stop: interrupted */
-	PERF_BROKEN,  /* an error, which has been kept in the team */
-};
-
-/* Measure and check; @result's times, iterations and check are set. */
-enum perf_outcome perf_measure(struct perf_cell *cell,
-			       struct perf_result *result);
 
 /* ---- perf_rank.c ---- */
 
@@ -311,8 +315,38 @@ int perf_report_close(struct perf_report *report);
 
 double perf_algbw(const struct perf_result *result);
 double perf_busbw(const struct perf_result *result, int n_ranks);
-/* The name of the algorithm that ran. */
+/* The name of the algorithm that ran; of type and operation, or "none". */
 const char *perf_result_algo(const struct perf_result *result);
+const char *perf_result_type(const struct perf_result *result);
+const char *perf_result_op(const struct perf_result *result);
+
+/* ---- perf_table.c: what goes to the table on standard output ---- */
+
+void perf_table_head(const struct perf_report *report);
+void perf_table_place(const struct perf_place *place);
+void perf_table_columns(const struct perf_report *report, int algo);
+void perf_table_result(struct perf_report *report,
+		       const struct perf_result *result);
+/* End a row whose second half will not come. */
+void perf_table_end_row(struct perf_report *report);
+
+/* ---- perf_overlap_table.c ---- */
+
+/* Of the communication, what the computation hid, and what it could have. */
+double perf_hidden(const struct perf_overlap *overlap);
+double perf_hidden_ideal(const struct perf_overlap *overlap);
+void perf_overlap_columns(void);
+void perf_overlap_row(const struct perf_result *result);
+/* The bucket size that took the least time. */
+void perf_overlap_foot(const struct perf_report *report);
+/* Members of a result's JSON object, and columns of its CSV line. */
+void perf_overlap_json(const struct perf_result *result, FILE *to);
+void perf_overlap_csv(const struct perf_report *report, FILE *to);
+
+/* ---- perf_summary.c ---- */
+
+/* The algorithms side by side, where there was more than one. */
+void perf_summary(const struct perf_report *report);
 
 /* ---- perf_export.c, perf_plot.c ---- */
 

@@ -26,17 +26,44 @@ static void put_times(FILE *to, const struct perf_times *us)
 	fprintf(to, "}");
 }
 
+/* Of all algorithms that there is one for. */
+static void put_predictions(FILE *to, const struct perf_result *result)
+{
+	bool is_open = false;
+	int a;
+
+	for (a = 0; a < SCHED_N_ALGOS; a++) {
+		if (result->predicted_us[a] <= 0)
+			continue;
+		fprintf(to, "%s\"%s\": ", is_open ? ", "
+						  : ",\n     "
+						    "\"predicted_us\": {",
+			perf_algo_names[a + 1]);
+		put_number(to, result->predicted_us[a]);
+		is_open = true;
+	}
+	if (is_open)
+		fprintf(to, "}");
+}
+
 static void put_result(const struct perf_report *report,
 		       const struct perf_result *result, FILE *to)
 {
-	fprintf(to, "    {\"algo\": \"%s\", \"bytes\": %llu, \"count\": %llu, "
-		    "\"type\": \"%s\", \"op\": \"%s\", \"in_place\": %s,\n"
-		    "     \"time_us\": ",
-		perf_result_algo(result), (unsigned long long)result->bytes,
-		(unsigned long long)result->count,
-		perf_types[result->type].name, perf_op_names[result->op],
+	fprintf(to, "    {\"algo\": \"%s\", \"asked\": \"%s\", "
+		    "\"bytes\": %llu, \"count\": %llu,\n"
+		    "     \"type\": \"%s\", \"op\": \"%s\", \"root\": %d, "
+		    "\"in_place\": %s,\n     \"time_us\": ",
+		perf_result_algo(result), perf_algo_names[result->algo],
+		(unsigned long long)result->bytes,
+		(unsigned long long)result->count, perf_result_type(result),
+		perf_result_op(result), result->root,
 		result->in_place ? "true" : "false");
 	put_times(to, &result->us);
+	if (result->kind == PERF_OVERLAP) {
+		fprintf(to, ",\n     ");
+		perf_overlap_json(result, to);
+	}
+	put_predictions(to, result);
 	fprintf(to, ", \"iters\": %lld,\n     \"algbw_gbs\": ",
 		(long long)result->n_iters);
 	put_number(to, perf_algbw(result));
@@ -73,11 +100,11 @@ void perf_write_json(const struct perf_report *report, FILE *to)
 	size_t i;
 
 	fprintf(to, "{\n  \"version\": \"%s\",\n"
-		    "  \"collective\": \"all_reduce\",\n  \"ranks\": %d,\n"
+		    "  \"collective\": \"%s\",\n  \"ranks\": %d,\n"
 		    "  \"buffers\": \"%s\",\n  \"touch\": %s,\n"
 		    "  \"interrupted\": %s,\n  \"error\": ",
-		bench_version(), report->n_ranks,
-		buffers[report->options->buffers],
+		bench_version(), perf_collectives[report->options->kind].name,
+		report->n_ranks, buffers[report->options->buffers],
 		report->options->touch ? "true" : "false",
 		report->is_interrupted ? "true" : "false");
 	if (report->error[0])
@@ -98,26 +125,34 @@ void perf_write_csv(const struct perf_report *report, FILE *to)
 {
 	size_t i;
 
+	if (report->options->kind == PERF_OVERLAP) {
+		perf_overlap_csv(report, to);
+		return;
+	}
 	fprintf(to, "version,collective,ranks,algo,bytes,count,type,op,"
 		    "in_place,min_us,avg_us,p50_us,p99_us,max_us,iters,"
-		    "algbw_gbs,busbw_gbs,wrong\n");
+		    "algbw_gbs,busbw_gbs,wrong,root,asked,predicted_us\n");
 	for (i = 0; i < report->n_results; i++) {
 		const struct perf_result *result = &report->results[i];
 
-		fprintf(to, "%s,all_reduce,%d,%s,%llu,%llu,%s,%s,%d,"
+		fprintf(to, "%s,%s,%d,%s,%llu,%llu,%s,%s,%d,"
 			    "%.6g,%.6g,%.6g,%.6g,%.6g,%lld,%.6g,%.6g,",
-			bench_version(), report->n_ranks,
-			perf_result_algo(result),
+			bench_version(), perf_collectives[result->kind].name,
+			report->n_ranks, perf_result_algo(result),
 			(unsigned long long)result->bytes,
 			(unsigned long long)result->count,
-			perf_types[result->type].name,
-			perf_op_names[result->op], result->in_place,
+			perf_result_type(result), perf_result_op(result),
+			result->in_place,
 			result->us.min, result->us.avg, result->us.p50,
 			result->us.p99, result->us.max,
 			(long long)result->n_iters, perf_algbw(result),
 			perf_busbw(result, report->n_ranks));
 		if (result->is_checked)
 			fprintf(to, "%lld", (long long)result->check.wrong);
+		fprintf(to, ",%d,%s,", result->root,
+			perf_algo_names[result->algo]);
+		if (result->used && result->predicted_us[result->used - 1] > 0)
+			put_number(to, result->predicted_us[result->used - 1]);
 		fprintf(to, "\n");
 	}
 }

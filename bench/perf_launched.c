@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "bench/perf.h"
+#include "bench/perf_measure.h"
 
 static struct perf_page *page;
 

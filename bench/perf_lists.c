@@ -4,9 +4,12 @@
 
 #include "bench/perf.h"
 
+/* After "auto", enum sched_algo's order. */
 const char *const perf_algo_names[] = {"auto", "ring", "oneshot", "twoshot",
 				       "tree", "split-ring", "halving",
 				       "direct", NULL};
+_Static_assert(base_countof(perf_algo_names) == PERF_ALGOS_MAX + 1,
+	       "every algorithm has its name");
 const char *const perf_op_names[WREATH_N_OPS + 1] = {
 	[WREATH_SUM] = "sum", [WREATH_PROD] = "prod", [WREATH_MIN] = "min",
 	[WREATH_MAX] = "max", [WREATH_AVG] = "avg",
@@ -50,22 +53,71 @@ static bool take_op(struct perf_options *options, const char *word,
 	return found;
 }
 
+static void add_algo(struct perf_options *options, int algo)
+{
+	int i;
+
+	for (i = 0; i < options->n_algos; i++) {
+		if (options->algos[i] == algo)
+			return;
+	}
+	options->algos[options->n_algos++] = algo;
+}
+
 static bool take_algo(struct perf_options *options, const char *word,
 		      size_t length)
 {
-	bool is_all = is_word(word, length, "all");
-	bool found = false;
 	int i;
 
-	/* "all" is each by itself: auto would be one of them again. */
-	for (i = is_all ? 1 : 0; perf_algo_names[i]; i++) {
-		if (!is_all && !is_word(word, length, perf_algo_names[i]))
-			continue;
-		if (options->n_algos < PERF_ALGOS_MAX)
-			options->algos[options->n_algos++] = i;
-		found = true;
+	if (is_word(word, length, "all")) {
+		/* Auto comes last, beside all that it could have chosen. */
+		for (i = 1; perf_algo_names[i]; i++)
+			add_algo(options, i);
+		add_algo(options, 0);
+		options->all_algos = true;
+		return true;
 	}
-	return found;
+	for (i = 0; perf_algo_names[i]; i++) {
+		if (is_word(word, length, perf_algo_names[i])) {
+			add_algo(options, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool has_form(const struct perf_options *options, int algo)
+{
+	return !algo || sched_has_form(perf_collectives[options->kind].sched,
+				       (enum sched_algo)(algo - 1));
+}
+
+bool perf_list_fit(const struct bench_args *args, struct perf_options *options)
+{
+	const char *names[PERF_ALGOS_MAX + 1] = {NULL};
+	int n_names = 0;
+	int n = 0;
+	int i;
+
+	for (i = 0; perf_algo_names[i]; i++) {
+		if (has_form(options, i))
+			names[n_names++] = perf_algo_names[i];
+	}
+	for (i = 0; i < options->n_algos; i++) {
+		int algo = options->algos[i];
+
+		if (has_form(options, algo)) {
+			options->algos[n++] = algo;
+		} else if (!options->all_algos) {
+			bench_refuse(args, "%s has no such algorithm",
+				     perf_collectives[options->kind].name);
+			bench_word(args, "--algo", perf_algo_names[algo],
+				   names);
+			return false;
+		}
+	}
+	options->n_algos = n;
+	return true;
 }
 
 /* "8,1K,64K" */

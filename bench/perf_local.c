@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/perf.h"
+#include "bench/perf_measure.h"
 #include "boot/boot.h"
 #include "topo/topo.h"
 
@@ -126,8 +126,10 @@ static _Noreturn void child(const struct local *local, int process,
 	signal(SIGHUP, SIG_IGN);
 	if (local->options->node_of)
 		be_on_node(local->options->node_of[process]);
-	/* Else two ranks may share a core while another is idle. */
-	if (local->options->n_procs <= local->options->n_cores &&
+	/* Else two ranks may share a core while another is idle; but a rank of
+	 * overlap has two threads. */
+	if (local->options->kind != PERF_OVERLAP &&
+	    local->options->n_procs <= local->options->n_cores &&
 	    local->options->n_threads == 1)
 		topo_bind(process);
 	while (read(gate, &byte, 1) < 0 && errno == EINTR)

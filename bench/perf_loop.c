@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/perf.h"
+#include "bench/perf_measure.h"
 
 /* A clock reading (some 30 ns) is less than a hundredth of this. */
 #define SLOW_NS 5000.0
@@ -19,44 +19,24 @@
 #define BLOCK_NS 5e8
 #define ITERS_MAX 10000000
 
-static enum perf_outcome broken(struct perf_cell *cell, int error)
+enum perf_outcome perf_broken(struct perf_cell *cell, int error)
 {
 	perf_team_fail(cell->team, error, wreath_error_text());
 	return PERF_BROKEN;
 }
 
-static int wait_stream(struct perf_cell *cell)
-{
-	return cell->stream ? wreath_stream_wait(cell->stream) : 0;
-}
-
 static int operate(struct perf_cell *cell)
 {
-	const void *send = cell->in_place ? cell->recv : cell->send;
 	int64_t i;
-	int error;
+	int error = 0;
 
-	for (i = 0; i < cell->options->n_agg; i++) {
-		error = wreath_all_reduce(send, cell->recv, cell->count,
-					  cell->type, cell->op, cell->comm,
-					  cell->stream);
-		/* The stream's queue is full: let it run dry. */
-		while (error == WREATH_EAGAIN && cell->stream) {
-			error = wreath_stream_wait(cell->stream);
-			if (!error)
-				error = wreath_all_reduce(
-					send, cell->recv, cell->count,
-					cell->type, cell->op, cell->comm,
-					cell->stream);
-		}
-		if (error)
-			return error;
-	}
-	return 0;
+	for (i = 0; i < cell->options->n_agg && !error; i++)
+		error = perf_call(cell);
+	return error;
 }
 
 /* Also the moment at which all ranks agree to stop. */
-static enum perf_outcome agree(struct perf_cell *cell, double *value)
+enum perf_outcome perf_agree(struct perf_cell *cell, double *value)
 {
 	double values[2] = {*value, 0};
 
@@ -65,20 +45,6 @@ static enum perf_outcome agree(struct perf_cell *cell, double *value)
 		return PERF_BROKEN;
 	*value = values[0];
 	return values[1] > 0 ? PERF_STOPPED : PERF_DONE;
-}
-
-/*
- * What is reduced again and again in place must not run into infinities and
- * subnormal numbers, which some processors are slow at: zeros stay zeros.
- */
-static void prepare(struct perf_cell *cell)
-{
-	size_t bytes = cell->count * wreath_type_size(cell->type);
-
-	if (cell->in_place)
-		memset(cell->recv, 0, bytes);
-	else
-		perf_pattern_fill(cell->pattern, cell->send, cell->count);
 }
 
 /*
@@ -96,14 +62,14 @@ static enum perf_outcome plain_loop(struct perf_cell *cell, int64_t n,
 		return PERF_BROKEN;
 	error = operate(cell);
 	if (!error)
-		error = wait_stream(cell);
+		error = perf_call_wait(cell);
 	start = base_now_ns();
 	for (i = 0; i < n && !error; i++)
 		error = operate(cell);
 	if (!error)
-		error = wait_stream(cell);
+		error = perf_call_wait(cell);
 	*ns += (double)(base_now_ns() - start);
-	return error ? broken(cell, error) : PERF_DONE;
+	return error ? perf_broken(cell, error) : PERF_DONE;
 }
 
 /* The same, with a reading after each into @samples. */
@@ -118,42 +84,41 @@ static enum perf_outcome sample_loop(struct perf_cell *cell, int64_t n,
 		return PERF_BROKEN;
 	error = operate(cell);
 	if (!error)
-		error = wait_stream(cell);
+		error = perf_call_wait(cell);
 	start = last = base_now_ns();
 	for (i = 0; i < n && !error; i++) {
 		uint64_t now;
 
 		error = operate(cell);
 		if (!error)
-			error = wait_stream(cell);
+			error = perf_call_wait(cell);
 		now = base_now_ns();
 		samples[i] = (double)(now - last);
 		last = now;
 	}
 	*ns += (double)(last - start);
-	return error ? broken(cell, error) : PERF_DONE;
+	return error ? perf_broken(cell, error) : PERF_DONE;
 }
 
 /* The same, with the input written before each, and only then the clock. */
 static enum perf_outcome touch_loop(struct perf_cell *cell, int64_t n,
 				    double *samples, double *ns)
 {
-	void *input = cell->in_place ? cell->recv : cell->send;
 	int64_t i;
 
 	for (i = 0; i < n; i++) {
 		uint64_t start;
 		int error;
 
-		perf_pattern_fill(cell->pattern, input, cell->count);
+		perf_touch(cell);
 		if (!perf_team_barrier(cell->team))
 			return PERF_BROKEN;
 		start = base_now_ns();
 		error = operate(cell);
 		if (!error)
-			error = wait_stream(cell);
+			error = perf_call_wait(cell);
 		if (error)
-			return broken(cell, error);
+			return perf_broken(cell, error);
 		samples[i] = (double)(base_now_ns() - start);
 		*ns += samples[i];
 	}
@@ -180,7 +145,7 @@ static enum perf_outcome loop(struct perf_cell *cell, int64_t n, double est_ns,
 			outcome = sample_loop(cell, some, samples + done, ns);
 		done += some;
 		if (outcome == PERF_DONE && done < n)
-			outcome = agree(cell, &none);
+			outcome = perf_agree(cell, &none);
 	}
 	return outcome;
 }
@@ -196,15 +161,15 @@ static enum perf_outcome warm_up(struct perf_cell *cell, double *est_ns)
 	for (i = 0; i < cell->options->n_warmup && !error; i++)
 		error = operate(cell);
 	if (!error)
-		error = wait_stream(cell);
+		error = perf_call_wait(cell);
 	if (error)
-		return broken(cell, error);
+		return perf_broken(cell, error);
 	/* One operation for an idea, then as many as take about 2 ms. */
 	for (i = 0; i < 2; i++) {
 		ns = 0;
 		outcome = plain_loop(cell, n, &ns);
 		if (outcome == PERF_DONE)
-			outcome = agree(cell, &ns);
+			outcome = perf_agree(cell, &ns);
 		if (outcome != PERF_DONE)
 			return outcome;
 		ns = ns / (double)n + 1;
@@ -320,77 +285,15 @@ static enum perf_outcome time_it(struct perf_cell *cell,
 	return PERF_DONE;
 }
 
-/* An operation from a known input, and a look at every element it made. */
-static int check_once(struct perf_cell *cell, struct perf_check *check)
-{
-	size_t bytes = cell->count * wreath_type_size(cell->type);
-	int error;
-
-	/* So that what an earlier operation left there is no right answer. */
-	memset(cell->recv, 0xa5, bytes);
-	perf_pattern_fill(cell->pattern,
-			  cell->in_place ? cell->recv : cell->send,
-			  cell->count);
-	error = wreath_all_reduce(cell->in_place ? cell->recv : cell->send,
-				  cell->recv, cell->count, cell->type,
-				  cell->op, cell->comm, cell->stream);
-	if (!error)
-		error = wait_stream(cell);
-	if (error)
-		return error;
-	perf_pattern_check(cell->pattern, false, cell->recv, cell->count,
-			   check);
-	if (!cell->in_place && !check->wrong)
-		perf_pattern_check(cell->pattern, true, cell->send,
-				   cell->count, check);
-	return 0;
-}
-
-static enum perf_outcome check_it(struct perf_cell *cell,
-				  struct perf_result *result)
-{
-	struct perf_check mine = {0};
-	int64_t i;
-	int r;
-
-	/* No rank may stop early: the others would wait for it. */
-	for (i = 0; i < cell->options->n_checks; i++) {
-		struct perf_check check;
-		int error = check_once(cell, &check);
-
-		if (error)
-			return broken(cell, error);
-		if (!mine.wrong)
-			mine = check;
-	}
-	result->is_checked = cell->options->n_checks > 0;
-	if (!result->is_checked)
-		return PERF_DONE;
-	if (!perf_team_gather(cell->team, &mine, sizeof(mine), cell->checks))
-		return PERF_BROKEN;
-	memset(&result->check, 0, sizeof(result->check));
-	for (r = 0; r < cell->team->n_ranks; r++) {
-		int64_t wrong = result->check.wrong;
-
-		if (!cell->checks[r].wrong)
-			continue;
-		if (!wrong) {
-			result->check = cell->checks[r];
-			result->wrong_rank = r;
-		}
-		result->check.wrong = wrong + cell->checks[r].wrong;
-	}
-	return PERF_DONE;
-}
-
 enum perf_outcome perf_measure(struct perf_cell *cell,
 			       struct perf_result *result)
 {
 	enum perf_outcome outcome;
 
-	prepare(cell);
+	perf_call_plan(cell);
+	perf_prepare(cell);
 	outcome = time_it(cell, result);
 	if (outcome != PERF_DONE)
 		return outcome;
-	return check_it(cell, result);
+	return perf_check_it(cell, result);
 }

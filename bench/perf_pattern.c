@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vectors whose reduction is known.
+ * Vectors whose reduction is known, and whose every piece is known again
+ * wherever it was moved to.
  *
- * The values are chosen so that the exact result can be written in the type,
- * whatever the order in which the ranks are combined: integers wrap; floats
- * add small whole numbers, and multiply powers of two.  Then a result is right
- * when its bits are.  Only an average of floats may have to be rounded, and may
- * be one representable value off.
+ * Of what is only moved any bits will do, and every rank has its own.  Where
+ * ranks reduce, the values are chosen so that the exact result can be written
+ * in the type, whatever the order in which the ranks are combined: integers
+ * wrap; floats add small whole numbers, and multiply powers of two.  Then a
+ * result is right when its bits are.  Only an average of floats may have to be
+ * rounded, and may be one representable value off.
  *
  * The contents repeat: a table of PERIOD elements is laid out again and again,
  * each time from another place in it, so that filling and comparing run at the
@@ -15,20 +17,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/perf.h"
+#include "bench/perf_measure.h"
 
 /* A prime, so that it is no part of a slot's or a chunk's length. */
 #define PERIOD 1021
 /* Where the next period starts in the table; any number but 0 does. */
 #define STRIDE 397
 
+/* No input is a multiple of this byte for long. */
+#define BLANK 0xa5
+
 struct perf_pattern {
 	enum wreath_type type;
+	int op; /* enum wreath_op, or PERF_NO_OP */
+	int rank;
 	size_t size;
 	unsigned int tolerance; /* in representable values */
 	/* The table twice, for a period from anywhere in it. */
 	unsigned char *input;
-	unsigned char *result;
+	unsigned char *result; /* without an operation: what @source gives */
+	int source;
 };
 
 /* A number that looks random (splitmix64's last steps). */
@@ -158,33 +166,55 @@ static void int_element(struct perf_pattern *pattern, enum wreath_op op,
 	       pattern->size);
 }
 
-struct perf_pattern *perf_pattern_new(enum wreath_type type, enum wreath_op op,
-				      int rank, int n_ranks)
+/* What @rank gives where nothing is reduced. */
+static void moved_element(const struct perf_pattern *pattern, int rank, int i,
+			  unsigned char *table)
+{
+	uint64_t bits = hash((uint64_t)rank, (uint64_t)i);
+
+	memcpy(table + (size_t)i * pattern->size, &bits, pattern->size);
+}
+
+/* For a period from anywhere in it. */
+static void repeat(const struct perf_pattern *pattern, unsigned char *table)
+{
+	size_t bytes = PERIOD * pattern->size;
+
+	memcpy(table + bytes, table, bytes);
+}
+
+struct perf_pattern *perf_pattern_new(enum wreath_type type, int op, int rank,
+				      int n_ranks)
 {
 	struct perf_pattern *pattern = calloc(1, sizeof(*pattern));
 	double *values = malloc((size_t)n_ranks * sizeof(*values));
-	size_t bytes;
 	int i;
 
 	if (!pattern || !values)
 		goto err_free;
 	pattern->type = type;
+	pattern->op = op;
+	pattern->rank = rank;
+	pattern->source = PERF_REDUCED;
 	pattern->size = wreath_type_size(type);
 	if (op == WREATH_AVG && perf_types[type].is_float)
 		pattern->tolerance = 1;
-	bytes = PERIOD * pattern->size;
-	pattern->input = malloc(2 * bytes);
-	pattern->result = malloc(2 * bytes);
+	pattern->input = malloc(2 * PERIOD * pattern->size);
+	pattern->result = calloc(2 * PERIOD, pattern->size);
 	if (!pattern->input || !pattern->result)
 		goto err_free;
 	for (i = 0; i < PERIOD; i++) {
-		if (perf_types[type].is_float)
-			float_element(pattern, op, rank, n_ranks, i, values);
+		if (op == PERF_NO_OP)
+			moved_element(pattern, rank, i, pattern->input);
+		else if (perf_types[type].is_float)
+			float_element(pattern, (enum wreath_op)op, rank,
+				      n_ranks, i, values);
 		else
-			int_element(pattern, op, rank, n_ranks, i);
+			int_element(pattern, (enum wreath_op)op, rank, n_ranks,
+				    i);
 	}
-	memcpy(pattern->input + bytes, pattern->input, bytes);
-	memcpy(pattern->result + bytes, pattern->result, bytes);
+	repeat(pattern, pattern->input);
+	repeat(pattern, pattern->result);
 	free(values);
 	return pattern;
 
@@ -220,7 +250,12 @@ void perf_pattern_fill(const struct perf_pattern *pattern, void *buffer,
 	}
 }
 
-/* One period that is not equal bit by bit. */
+void perf_pattern_blank(void *buffer, uint64_t bytes)
+{
+	memset(buffer, BLANK, bytes);
+}
+
+/* One period, or less, that is not equal bit by bit. */
 static void check_each(const struct perf_pattern *pattern,
 		       const unsigned char *got, const unsigned char *want,
 		       size_t n, uint64_t base, unsigned int tolerance,
@@ -245,28 +280,78 @@ static void check_each(const struct perf_pattern *pattern,
 	}
 }
 
-void perf_pattern_check(const struct perf_pattern *pattern, bool is_input,
-			const void *buffer, uint64_t count,
-			struct perf_check *check)
+/* The table of @source; one of another rank is made, and kept for a while. */
+static const unsigned char *find_table(struct perf_pattern *pattern,
+				       int source)
 {
-	const unsigned char *table = is_input ? pattern->input
-					      : pattern->result;
-	const unsigned char *got = buffer;
-	uint64_t base = 0;
-	size_t start = 0;
+	int i;
 
-	memset(check, 0, sizeof(*check));
-	check->is_input = is_input;
-	while (base < count) {
-		size_t n = count - base < PERIOD ? (size_t)(count - base)
-						 : PERIOD;
-		const unsigned char *want = table + start * pattern->size;
+	if (source == pattern->rank)
+		return pattern->input;
+	if (source == pattern->source)
+		return pattern->result;
+	wreath_assert(pattern->op == PERF_NO_OP);
+	for (i = 0; i < PERIOD; i++)
+		moved_element(pattern, source, i, pattern->result);
+	repeat(pattern, pattern->result);
+	pattern->source = source;
+	return pattern->result;
+}
 
+static void check_blank(const struct perf_pattern *pattern,
+			const struct perf_piece *piece,
+			const unsigned char *got, struct perf_check *check)
+{
+	unsigned char blank[sizeof(uint64_t)];
+	uint64_t i;
+
+	memset(blank, BLANK, sizeof(blank));
+	for (i = 0; i < piece->count; i++)
+		check_each(pattern, got + i * pattern->size, blank, 1,
+			   piece->at + i, 0, check);
+}
+
+static void check_known(struct perf_pattern *pattern,
+			const struct perf_piece *piece,
+			const unsigned char *got, struct perf_check *check)
+{
+	const unsigned char *table = find_table(pattern, piece->source);
+	unsigned int tolerance = piece->source == PERF_REDUCED
+					 ? pattern->tolerance
+					 : 0;
+	uint64_t done = 0;
+
+	while (done < piece->count) {
+		uint64_t from = piece->from + done;
+		size_t start = (size_t)(from / PERIOD % PERIOD) * STRIDE %
+			       PERIOD;
+		size_t in = (size_t)(from % PERIOD);
+		size_t n = PERIOD - in;
+		const unsigned char *want = table +
+					    (start + in) * pattern->size;
+
+		if (n > piece->count - done)
+			n = (size_t)(piece->count - done);
 		if (memcmp(got, want, n * pattern->size))
-			check_each(pattern, got, want, n, base,
-				   is_input ? 0 : pattern->tolerance, check);
+			check_each(pattern, got, want, n, piece->at + done,
+				   tolerance, check);
 		got += n * pattern->size;
-		base += n;
-		start = (start + STRIDE) % PERIOD;
+		done += n;
 	}
+}
+
+void perf_pattern_check(struct perf_pattern *pattern,
+			const struct perf_piece *piece, const void *buffer,
+			enum perf_fault fault, struct perf_check *check)
+{
+	const unsigned char *got = (const unsigned char *)buffer +
+				   piece->at * pattern->size;
+	int64_t before = check->wrong;
+
+	if (piece->source == PERF_UNTOUCHED)
+		check_blank(pattern, piece, got, check);
+	else if (piece->count)
+		check_known(pattern, piece, got, check);
+	if (!before && check->wrong)
+		check->fault = fault;
 }

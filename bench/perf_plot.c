@@ -17,7 +17,7 @@ static bool is_same_curve(const struct perf_result *a,
 			  const struct perf_result *b)
 {
 	return a->algo == b->algo && a->type == b->type && a->op == b->op &&
-	       a->in_place == b->in_place;
+	       a->root == b->root && a->in_place == b->in_place;
 }
 
 static int find_curves(const struct perf_report *report,
@@ -63,19 +63,32 @@ static void put_data(const struct perf_report *report, FILE *to,
 	}
 }
 
+static void put_curve(FILE *to, const struct perf_result *curve)
+{
+	fprintf(to, " with linespoints lw 2 title '%s %s",
+		perf_algo_names[curve->algo], perf_result_type(curve));
+	if (curve->op != PERF_NO_OP)
+		fprintf(to, " %s", perf_result_op(curve));
+	if (curve->root >= 0)
+		fprintf(to, " root %d", curve->root);
+	fprintf(to, ", %s'", curve->in_place ? "in place" : "out of place");
+}
+
 static void put_panel(FILE *to, const struct perf_result *const *curves, int n,
 		      int column, const char *title)
 {
+	const char *name = perf_collectives[curves[0]->kind].name;
 	int c;
 
-	fprintf(to, "set title '%s'\nplot ", title);
-	for (c = 0; c < n; c++)
-		fprintf(to, "%s$curve%d using 1:%d with linespoints lw 2 title "
-			    "'%s %s %s, %s'", c ? ", " : "", c, column,
-			perf_algo_names[curves[c]->algo],
-			perf_types[curves[c]->type].name,
-			perf_op_names[curves[c]->op],
-			curves[c]->in_place ? "in place" : "out of place");
+	fprintf(to, "set title '");
+	/* "all-reduce": an underscore makes gnuplot lower what follows. */
+	for (; *name; name++)
+		fputc(*name == '_' ? '-' : *name, to);
+	fprintf(to, ": %s'\nplot ", title);
+	for (c = 0; c < n; c++) {
+		fprintf(to, "%s$curve%d using 1:%d", c ? ", " : "", c, column);
+		put_curve(to, curves[c]);
+	}
 	fprintf(to, "\n");
 }
 
@@ -100,9 +113,9 @@ static void put_script(const struct perf_report *report, FILE *to,
 		    "set key top left%s\nset xlabel 'bytes'\n"
 		    "set ylabel 'GB/s' offset 1\n",
 		is_text ? "" : " font ',9'");
-	put_panel(to, curves, n, 2, "all-reduce: bus bandwidth");
+	put_panel(to, curves, n, 2, "bus bandwidth");
 	fprintf(to, "set logscale y\nset ylabel 'us' offset 1\n");
-	put_panel(to, curves, n, 3, "all-reduce: time");
+	put_panel(to, curves, n, 3, "time");
 	if (!is_text)
 		fprintf(to, "unset multiplot\n");
 }
@@ -152,17 +165,24 @@ static bool write_script(const struct perf_report *report, const char *path)
 
 bool perf_plot(const struct perf_report *report, const char *path)
 {
-	void (*old)(int) = signal(SIGPIPE, SIG_IGN);
+	const struct perf_result *curves[CURVES_MAX];
+	void (*old)(int);
 	pid_t pid = -1;
 	FILE *to;
 	int how = 0;
 
+	if (!find_curves(report, curves)) {
+		fprintf(stderr, "wreath perf: --plot: no size above zero, and "
+				"so nothing to draw\n");
+		return false;
+	}
 	/* It would end the name within gnuplot's quotes. */
 	if (strchr(path, '\'')) {
 		fprintf(stderr, "wreath perf: --plot: a name with ' in it "
 				"cannot be given to gnuplot\n");
 		return false;
 	}
+	old = signal(SIGPIPE, SIG_IGN);
 	fflush(NULL);
 	to = start_gnuplot(&pid);
 	if (to) {

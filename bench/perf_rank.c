@@ -5,9 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/perf.h"
-#include "sched/sched.h"
-#include "comm/comm.h"
+#include "bench/perf_measure.h"
 
 struct sweep {
 	const struct perf_job *job;
@@ -40,7 +38,7 @@ static int buffers_new(struct sweep *sweep)
 	int error = 0;
 	int i;
 
-	sweep->bytes = options->max_bytes + options->unalign + 64;
+	sweep->bytes = options->buffer_bytes + options->unalign + 64;
 	for (i = options->halves == PERF_IN; i < 2 && !error; i++) {
 		void **memory = &sweep->memory[i];
 
@@ -111,21 +109,6 @@ static bool introduce(struct sweep *sweep)
 	return true;
 }
 
-/* The choice is known once a call has been made. */
-static int algo_used(const struct sweep *sweep, uint64_t bytes)
-{
-	const char *name =
-		sched_algo_name(comm_choose(sweep->cell.comm,
-					    SCHED_ALL_REDUCE, bytes));
-	int i;
-
-	for (i = 0; perf_algo_names[i]; i++) {
-		if (name && !strcmp(perf_algo_names[i], name))
-			return i;
-	}
-	return sweep->algo;
-}
-
 /* One row of the table: both halves of it. */
 static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 {
@@ -139,62 +122,92 @@ static enum perf_outcome row(struct sweep *sweep, struct perf_result *result)
 		sweep->cell.in_place = half;
 		sweep->cell.count = result->count;
 		emit(sweep, PERF_BEGIN, result);
-		outcome = perf_measure(&sweep->cell, result);
-		result->used = algo_used(sweep, result->bytes);
-		if (outcome == PERF_DONE)
-			emit(sweep, PERF_RESULT, result);
+		outcome = sweep->cell.kind == PERF_OVERLAP
+				  ? perf_overlap(&sweep->cell, result)
+				  : perf_measure(&sweep->cell, result);
+		if (outcome != PERF_DONE)
+			break;
+		perf_choice(&sweep->cell, result);
+		emit(sweep, PERF_RESULT, result);
 	}
 	return outcome;
 }
 
-/* All sizes of one type and operation. */
-static enum perf_outcome sizes(struct sweep *sweep, enum wreath_type type,
-			       enum wreath_op op)
+/* All sizes of one type, operation and root. */
+static enum perf_outcome sizes(struct sweep *sweep)
 {
+	struct perf_cell *cell = &sweep->cell;
 	enum perf_outcome outcome = PERF_DONE;
-	size_t size = wreath_type_size(type);
-	struct perf_pattern *pattern;
+	size_t unit = wreath_type_size(cell->type);
 	uint64_t bytes = 0;
 	int i;
 
-	pattern = perf_pattern_new(type, op, sweep->team.rank,
-				   sweep->team.n_ranks);
-	if (!pattern) {
-		perf_team_fail(&sweep->team, WREATH_ENOMEM,
-			       "no memory for the pattern");
-		return PERF_BROKEN;
-	}
-	sweep->cell.pattern = pattern;
-	sweep->cell.type = type;
-	sweep->cell.op = op;
+	if (perf_has_blocks(cell->kind))
+		unit *= (size_t)sweep->team.n_ranks;
 	for (i = 0; outcome == PERF_DONE &&
 		    perf_next_size(sweep->options, i, &bytes); i++) {
-		struct perf_result result = {.algo = sweep->algo,
-					     .type = type, .op = op};
+		struct perf_result result = {
+			.kind = cell->kind, .algo = sweep->algo,
+			.type = cell->type, .op = cell->op,
+			.root = cell->root};
 
-		result.count = bytes / size;
-		result.bytes = result.count * size;
+		result.count = bytes / unit;
+		result.bytes = result.count * unit;
 		/* Less than an element is no vector; nothing at all is one. */
 		if (result.count || !bytes)
 			outcome = row(sweep, &result);
 	}
-	perf_pattern_free(pattern);
+	return outcome;
+}
+
+static enum perf_outcome roots(struct sweep *sweep, enum wreath_type type,
+			       int op)
+{
+	struct perf_cell *cell = &sweep->cell;
+	enum perf_outcome outcome = PERF_DONE;
+	bool is_rooted = perf_is_rooted(cell->kind);
+	int root = is_rooted ? (int)sweep->options->root : -1;
+	int last = root;
+
+	if (is_rooted && root == PERF_ALL_ROOTS) {
+		root = 0;
+		last = sweep->team.n_ranks - 1;
+	}
+	cell->pattern = perf_pattern_new(type, op, sweep->team.rank,
+					 sweep->team.n_ranks);
+	if (!cell->pattern) {
+		perf_team_fail(&sweep->team, WREATH_ENOMEM,
+			       "no memory for the pattern");
+		return PERF_BROKEN;
+	}
+	cell->type = type;
+	cell->op = op;
+	for (; root <= last && outcome == PERF_DONE; root++) {
+		cell->root = root;
+		outcome = sizes(sweep);
+	}
+	perf_pattern_free(cell->pattern);
+	cell->pattern = NULL;
 	return outcome;
 }
 
 static enum perf_outcome types_and_ops(struct sweep *sweep)
 {
+	const struct perf_options *options = sweep->options;
+	bool is_reducing = perf_is_reducing(options->kind);
 	enum perf_outcome outcome = PERF_DONE;
 	int type, op;
 
 	for (type = 0; type < WREATH_N_TYPES; type++) {
-		for (op = 0; op < WREATH_N_OPS; op++) {
-			if (!sweep->options->types[type] ||
-			    !sweep->options->ops[op])
-				continue;
-			if (outcome == PERF_DONE)
-				outcome = sizes(sweep, (enum wreath_type)type,
-						(enum wreath_op)op);
+		if (!options->types[type])
+			continue;
+		if (!is_reducing && outcome == PERF_DONE)
+			outcome = roots(sweep, (enum wreath_type)type,
+					PERF_NO_OP);
+		for (op = 0; is_reducing && op < WREATH_N_OPS; op++) {
+			if (options->ops[op] && outcome == PERF_DONE)
+				outcome = roots(sweep, (enum wreath_type)type,
+						op);
 		}
 	}
 	return outcome;
@@ -207,7 +220,8 @@ static bool is_wanted(const struct sweep *sweep, int64_t cycle)
 
 static enum perf_outcome sweep_comm(struct sweep *sweep)
 {
-	struct perf_result key = {.algo = sweep->algo, .used = sweep->algo};
+	struct perf_result key = {.kind = sweep->options->kind,
+				  .algo = sweep->algo, .used = sweep->algo};
 	enum perf_outcome outcome;
 	int64_t cycle;
 	int error;
@@ -216,7 +230,8 @@ static enum perf_outcome sweep_comm(struct sweep *sweep)
 	sweep->cell.checks = calloc((size_t)sweep->team.n_ranks,
 				    sizeof(*sweep->cell.checks));
 	error = buffers_new(sweep);
-	if (!error && (!sweep->cell.samples || !sweep->cell.checks))
+	if (!error && (!sweep->cell.samples || !sweep->cell.checks ||
+		       !perf_call_open(&sweep->cell, sweep->team.n_ranks)))
 		error = base_error(WREATH_ENOMEM, "no memory for samples");
 	if (!error && sweep->options->stream)
 		error = wreath_stream_create(&sweep->cell.stream);
@@ -235,7 +250,46 @@ static enum perf_outcome sweep_comm(struct sweep *sweep)
 	sweep->cell.stream = NULL;
 	free(sweep->cell.samples);
 	free(sweep->cell.checks);
+	perf_call_close(&sweep->cell);
+	perf_overlap_close(&sweep->cell);
 	return outcome;
+}
+
+/*
+ * Can this algorithm do it for so many ranks?  Of those that were not asked for
+ * by name, the others are left out, by all ranks alike.
+ */
+static bool has_form(const struct sweep *sweep)
+{
+	struct sched_shape shape = {
+		.collective = perf_collectives[sweep->options->kind].sched,
+		.algo = (enum sched_algo)(sweep->algo - 1),
+		.n_ranks = sweep->team.n_ranks,
+		.n_channels = 1,
+	};
+	struct sched *sched;
+
+	if (!sweep->algo || !sweep->options->all_algos)
+		return true;
+	if (sched_make(&shape, sweep->team.rank, &sched))
+		return false;
+	sched_free(sched);
+	return true;
+}
+
+/* The rank that is asked for is one of them. */
+static bool has_root(struct sweep *sweep)
+{
+	int64_t root = sweep->options->root;
+	char text[128];
+
+	if (!perf_is_rooted(sweep->options->kind) ||
+	    root < sweep->team.n_ranks)
+		return true;
+	snprintf(text, sizeof(text), "--root %lld: there are %d ranks",
+		 (long long)root, sweep->team.n_ranks);
+	perf_team_fail(&sweep->team, WREATH_EINVAL, text);
+	return false;
 }
 
 /* A communicator, all that is measured with it, and its end. */
@@ -261,7 +315,9 @@ static enum perf_outcome sweep_algo(struct sweep *sweep)
 		sweep->team.rank = wreath_comm_rank(comm);
 		sweep->team.n_ranks = wreath_comm_size(comm);
 	}
-	outcome = sweep_comm(sweep);
+	outcome = has_root(sweep) ? PERF_DONE : PERF_BROKEN;
+	if (outcome == PERF_DONE && has_form(sweep))
+		outcome = sweep_comm(sweep);
 	/* After a failure there is nothing to say goodbye to: end at once. */
 	if (outcome == PERF_BROKEN) {
 		wreath_comm_abort(comm);
@@ -303,6 +359,7 @@ int perf_rank(const struct perf_job *job)
 	sweep.team.n_ranks = (int)(options->n_procs * options->n_threads);
 	sweep.team.n_cores = options->n_cores;
 	sweep.cell.options = options;
+	sweep.cell.kind = options->kind;
 	sweep.cell.team = &sweep.team;
 	for (i = 0; i < options->n_algos && outcome == PERF_DONE; i++) {
 		sweep.algo = options->algos[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `wreath perf` shows: nccl-tests' table, to the letter where programs
- * read it; all that is ours stands in lines that begin with #.
+ * What `wreath perf` shows: nccl-tests' table, which perf_table.c writes; all
+ * that is ours stands in lines that begin with #.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,12 +22,23 @@ double perf_algbw(const struct perf_result *result)
 
 double perf_busbw(const struct perf_result *result, int n_ranks)
 {
-	return perf_algbw(result) * 2 * (n_ranks - 1) / n_ranks;
+	return perf_algbw(result) * perf_bus_factor(result->kind, n_ranks);
 }
 
 const char *perf_result_algo(const struct perf_result *result)
 {
 	return perf_algo_names[result->used];
+}
+
+const char *perf_result_type(const struct perf_result *result)
+{
+	return result->kind == PERF_BARRIER ? "none"
+					    : perf_types[result->type].name;
+}
+
+const char *perf_result_op(const struct perf_result *result)
+{
+	return result->op == PERF_NO_OP ? "none" : perf_op_names[result->op];
 }
 
 static bool open_file(const char *path, FILE **out)
@@ -80,163 +91,49 @@ static void show_progress(struct perf_report *report,
 	if (report->table && report->is_row_open && isatty(STDOUT_FILENO))
 		return;
 	fprintf(stderr, "\r\033[K%s %s %llu bytes %s ...",
-		perf_types[result->type].name, perf_op_names[result->op],
+		perf_result_type(result), perf_result_op(result),
 		(unsigned long long)result->bytes,
 		result->in_place ? "in place" : "out of place");
 	fflush(stderr);
 	report->has_progress = true;
 }
 
-static void print_head(struct perf_report *report)
-{
-	const struct perf_options *options = report->options;
-	char iters[48];
-
-	if (options->n_iters)
-		snprintf(iters, sizeof(iters), "%lld",
-			 (long long)options->n_iters);
-	else
-		snprintf(iters, sizeof(iters), "0(%g s)", options->seconds);
-	printf("# wreath version %s\n", bench_version());
-	printf("# Collective test starting: all_reduce_perf\n");
-	printf("# nThread %lld nGpus %lld minBytes %llu maxBytes %llu "
-	       "step: %llu(%s) warmup iters: %lld iters: %s agg iters: %lld "
-	       "validation: %lld graph: 0 unalign: %llu\n",
-	       (long long)options->n_threads, (long long)options->n_procs,
-	       (unsigned long long)options->min_bytes,
-	       (unsigned long long)options->max_bytes,
-	       (unsigned long long)(options->step_bytes
-					    ? options->step_bytes
-					    : (uint64_t)options->step_factor),
-	       options->step_bytes ? "bytes" : "factor",
-	       (long long)options->n_warmup, iters, (long long)options->n_agg,
-	       (long long)options->n_checks,
-	       (unsigned long long)options->unalign);
-	printf("#\n# Using devices\n");
-}
-
-static void print_place(const struct perf_place *place)
-{
-	size_t name = strcspn(place->device, " ");
-
-	printf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%.*s]%s\n",
-	       place->rank, 0, place->pid, place->host, 0, (int)name,
-	       place->device, place->device + name);
-}
-
-static void print_columns(const struct perf_report *report, int algo)
-{
-	const char *more = report->options->per_iter
-				   ? "    i_min    i_max    i_p99   i_cv%" : "";
-	const char *units = report->options->per_iter
-				    ? "     (us)     (us)     (us)"
-				    : "";
-	const char *gap = report->options->per_iter
-				  ? "                                   " : "";
-
-	printf("#\n");
-	if (report->options->n_algos > 1 || algo)
-		printf("# Algorithm: %s\n#\n", perf_algo_names[algo]);
-	printf("# %73s%s%31s%s\n", "out-of-place", gap, "in-place", gap);
-	printf("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type",
-	       "redop", "root");
-	printf("  %7s  %6s  %6s %7s%s", "time", "algbw", "busbw", "#wrong",
-	       more);
-	printf("  %7s  %6s  %6s %7s%s\n", "time", "algbw", "busbw", "#wrong",
-	       more);
-	printf("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "");
-	printf("  %7s  %6s  %6s  %6s%s", "(us)", "(GB/s)", "(GB/s)", "",
-	       units);
-	printf("  %7s  %6s  %6s%s%s\n", "(us)", "(GB/s)", "(GB/s)",
-	       units[0] ? "        " : "", units);
-}
-
-/* A number in @width columns with as many decimals, 2 at most, as fit. */
-static void print_fit(int width, double value)
-{
-	double limit = 1;
-	int digits = 0;
-
-	for (; value >= limit && digits < width; limit *= 10)
-		digits++;
-	printf("  %*.*f", width,
-	       digits < width - 2 ? 2 : digits < width - 1 ? 1 : 0, value);
-}
-
-static void print_none(const struct perf_report *report)
-{
-	printf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
-	if (report->options->per_iter)
-		printf("  %7s  %7s  %7s  %6s", "N/A", "N/A", "N/A", "N/A");
-}
-
-static void print_half(const struct perf_report *report,
-		       const struct perf_result *result)
-{
-	print_fit(7, result->us.avg);
-	print_fit(6, perf_algbw(result));
-	print_fit(6, perf_busbw(result, report->n_ranks));
-	if (result->is_checked)
-		printf("  %6g", (double)result->check.wrong);
-	else
-		printf("  %6s", "N/A");
-	if (!report->options->per_iter)
-		return;
-	print_fit(7, result->us.min);
-	print_fit(7, result->us.max);
-	print_fit(7, result->us.p99);
-	print_fit(6, result->us.cv);
-}
-
-static void end_row(struct perf_report *report)
-{
-	if (!report->is_row_open)
-		return;
-	print_none(report);
-	printf("\n");
-	report->is_row_open = false;
-}
-
-static void print_wrong(const struct perf_result *result)
+static void print_wrong(const struct perf_report *report,
+			const struct perf_result *result)
 {
 	const struct perf_check *check = &result->check;
+	unsigned long long first = check->first;
+	int rank = result->wrong_rank;
 
 	if (!result->is_checked || !check->wrong)
 		return;
-	if (check->is_input)
-		fprintf(stderr, "wreath perf: rank %d: the input was changed: "
-				"element %llu is %.17g, and was %.17g\n",
-			result->wrong_rank, (unsigned long long)check->first,
+	fprintf(stderr, "wreath perf: rank %d: ", rank);
+	switch (check->fault) {
+	case PERF_CHANGED:
+		fprintf(stderr, "the input was changed: element %llu is %.17g, "
+				"and was %.17g\n",
+			first, check->got, check->want);
+		break;
+	case PERF_WRITTEN:
+		fprintf(stderr, "the output was written, and rank %d is the "
+				"root: element %llu is %.17g\n",
+			result->root, first, check->got);
+		break;
+	case PERF_EARLY:
+		fprintf(stderr, "the barrier let it through when %g of %g "
+				"ranks had come\n",
 			check->got, check->want);
-	else
-		fprintf(stderr, "wreath perf: rank %d: element %llu of %llu "
-				"is %.17g instead of %.17g\n",
-			result->wrong_rank, (unsigned long long)check->first,
-			(unsigned long long)result->count, check->got,
-			check->want);
-}
-
-static void print_result(struct perf_report *report,
-			 const struct perf_result *result)
-{
-	if (!result->in_place || !report->is_row_open) {
-		end_row(report);
-		printf("%12lli  %12lli  %8s  %6s  %6s",
-		       (long long)result->bytes, (long long)result->count,
-		       perf_types[result->type].name,
-		       perf_op_names[result->op], "-1");
-		report->is_row_open = true;
-		if (result->in_place)
-			print_none(report);
+		break;
+	case PERF_WRONG:
+		fprintf(stderr, "element %llu of %llu is %.17g instead of "
+				"%.17g\n", first,
+			(unsigned long long)result->count *
+				(perf_collectives[result->kind]
+						 .recvs_blocks
+					 ? (unsigned int)report->n_ranks : 1u),
+			check->got, check->want);
+		break;
 	}
-	print_half(report, result);
-	if (result->in_place) {
-		printf("\n");
-		report->is_row_open = false;
-	} else if (report->options->halves == PERF_OUT) {
-		end_row(report);
-	}
-	fflush(stdout);
 }
 
 static void keep(struct perf_report *report, const struct perf_result *result)
@@ -273,12 +170,12 @@ static void take_place(struct perf_report *report,
 	if (!report->n_places && report->options->is_launched)
 		report->has_failed = !open_files(report);
 	if (report->table && !report->n_places)
-		print_head(report);
+		perf_table_head(report);
 	places[report->n_places++] = *place;
 	if (report->n_ranks < report->n_places)
 		report->n_ranks = report->n_places;
 	if (report->table)
-		print_place(place);
+		perf_table_place(place);
 }
 
 void perf_report_event(struct perf_report *report,
@@ -291,8 +188,8 @@ void perf_report_event(struct perf_report *report,
 		break;
 	case PERF_ALGO:
 		if (report->table) {
-			end_row(report);
-			print_columns(report, event->result.algo);
+			perf_table_end_row(report);
+			perf_table_columns(report, event->result.algo);
 			fflush(stdout);
 		}
 		break;
@@ -307,19 +204,19 @@ void perf_report_event(struct perf_report *report,
 						report->n_ranks);
 		report->n_measured++;
 		if (report->table)
-			print_result(report, &event->result);
-		print_wrong(&event->result);
+			perf_table_result(report, &event->result);
+		print_wrong(report, &event->result);
 		break;
 	}
 }
 
-static void print_foot(struct perf_report *report, double busbw, bool is_slow)
+static void print_busbw(const struct perf_report *report, double busbw,
+			bool is_slow)
 {
 	const struct perf_result *best = NULL;
 	const char *verdict = "";
 	size_t i;
 
-	end_row(report);
 	for (i = 0; i < report->n_results; i++) {
 		if (!best || perf_algbw(&report->results[i]) >
 				     perf_algbw(best))
@@ -334,9 +231,24 @@ static void print_foot(struct perf_report *report, double busbw, bool is_slow)
 		printf("# Peak bus bandwidth   : %g at %llu bytes\n",
 		       perf_busbw(best, report->n_ranks),
 		       (unsigned long long)best->bytes);
+}
+
+static void print_foot(const struct perf_report *report, double busbw,
+		       bool is_slow)
+{
+	char program[64];
+
+	if (report->options->kind == PERF_OVERLAP)
+		perf_overlap_foot(report);
+	else
+		print_busbw(report, busbw, is_slow);
+	if (!report->n_measured && !report->error[0] &&
+	    !report->is_interrupted)
+		printf("# No size holds an element for every rank\n");
 	if (report->is_interrupted)
 		printf("# Interrupted\n");
-	printf("#\n# Collective test concluded: all_reduce_perf\n");
+	perf_program(report->options->kind, program, sizeof(program));
+	printf("#\n# Collective test concluded: %s\n", program);
 }
 
 /* Everything has been written, also what the buffers still held. */
@@ -362,6 +274,10 @@ int perf_report_close(struct perf_report *report)
 	bool ok = !report->has_failed;
 
 	clear_progress(report);
+	if (report->table && report->n_places)
+		perf_table_end_row(report);
+	if (report->table && report->n_places && !report->is_interrupted)
+		perf_summary(report);
 	if (report->table && report->n_places)
 		print_foot(report, busbw, is_slow);
 	if (report->json) {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench/perf.h"
+#include "bench/perf_measure.h"
 
 /*
  * Pauses before the first yield where each rank has a core of its own, and

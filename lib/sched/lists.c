@@ -158,6 +158,12 @@ static int check_chunk(const struct place *place,
 	    !sched_has_output(verify->shape, (int)place->rank, block))
 		return refuse(place, "the rank has no chunk %" PRIu32
 				     " in its output", step->chunk);
+	/* One number, and two meanings: for that rank, and from it. */
+	if (verify->is_crossing && step->local == SCHED_INPUT &&
+	    step->flags & SCHED_STORE && (uint32_t)block != place->rank)
+		return refuse(place, "it stores chunk %" PRIu32 " of its "
+				     "input, which is for rank %d",
+			      step->chunk, block);
 	return 0;
 }
 

@@ -22,6 +22,18 @@
  * that is one run of any number of passes.  Two are run all the same, with
  * lanes as far ahead as their slots let them, so that this stands on more than
  * an argument.
+ *
+ * Nor do chunks that are empty, in whichever passes: blocks of a length of
+ * their own, channels of unequal weight, and the absent blocks of an exchange.
+ * All steps of such a chunk do nothing, at both ends of each of its messages
+ * (match.c: the two are of one cell).  Take the run that comes to its end, and
+ * in it let those steps do nothing, which they can at any time.  Every other
+ * step can still run where it stands: its messages have been sent, since their
+ * senders are of its cell and do what they did; the lane that it runs after
+ * has come as far; and its places are free, for a queue that leaves out
+ * messages has its nth message back no later than before, and that one has
+ * been taken: takers are passed in the order of the queue.  So there is a run
+ * that comes to its end, hence all do.
  */
 #include <inttypes.h>
 

@@ -36,6 +36,9 @@
  *   in the order of the list, with this rank's own chunk put in at position
  *   @local_at if @local is not SCHED_NONE; store the result into the output if
  *   SCHED_STORE; send the result to each of the send peers.
+ * - Of all_to_all and exchange, a chunk is one of the input where @local is
+ *   SCHED_INPUT, and of the output elsewhere; a step that stores its input has
+ *   the own block, which is the same in both.
  * - A step whose chunk is empty does nothing, at both ends of its messages
  *   alike, but for the first pass, where even an empty message is sent: it
  *   tells who disagrees about the call.
@@ -238,11 +241,13 @@ struct sched_proof {
 /*
  * Prove a set of schedules, one a rank in order of rank, with at most @n_slots
  * messages of a lane and pair under way, in place or not, for any order in
- * which lanes and ranks can run.  A step may hold what it receives until it is
- * done, and starts when there is room for all that it sends; whatever gives
- * room earlier, or has more slots, is covered.
+ * which lanes and ranks can run, any number of passes, and whichever chunks are
+ * empty in a pass.  A step may hold what it receives until it is done, and
+ * starts when there is room for all that it sends; whatever gives room earlier,
+ * or has more slots, is covered.
  * - every output chunk holds each rank's contribution exactly once, in the
- *   same fold order on every rank (so the same bits);
+ *   same fold order on every rank (so the same bits), or is the one that is to
+ *   be moved there;
  * - nothing is overwritten before it was read: slots, input (in place) and
  *   output, also where a final chunk is written by its sender, or raw input
  *   read by its receiver, and then not after its owner's last step either;

@@ -141,9 +141,42 @@ static void put_step(struct text *text, const struct sched *sched,
 	put_body(text, sched, lane, at);
 	put(text, "%*s   chunk %" PRIu32,
 	    text->n < end ? (int)(end - text->n) : 0, "", step->chunk);
+	if (sched->n_blocks > 1 && sched->n_pieces > 1)
+		put(text, " (block %" PRIu32 " piece %" PRIu32 ")",
+		    step->chunk / sched->n_pieces,
+		    step->chunk % sched->n_pieces);
 	if (step->after_lane >= 0)
 		put(text, ", after lane %" PRId32 " step %" PRId32,
 		    step->after_lane, step->after_step);
+	put(text, "\n");
+}
+
+static void put_head(struct text *text, const struct sched *sched)
+{
+	uint32_t lane;
+
+	put(text, "collective  %s\n",
+	    sched_collective_name(sched->shape.collective));
+	put(text, "algorithm   %s\n", sched_algo_name(sched->shape.algo));
+	put(text, "rank        %d of %d\n", sched->rank, sched->shape.n_ranks);
+	if (sched_is_rooted(sched->shape.collective))
+		put(text, "root        %d\n", sched->shape.root);
+	if (sched->shape.n_nodes > 1)
+		put(text, "node        %d of %d\n",
+		    sched_node_of(&sched->shape, sched->rank),
+		    sched->shape.n_nodes);
+	put(text, "channels    %d\n", sched->shape.n_channels);
+	put(text, "chunks      %" PRIu32 " a pass", sched->n_chunks);
+	if (sched->n_blocks > 1)
+		put(text, ": %" PRIu32 " blocks of %" PRIu32 " piece%s",
+		    sched->n_blocks, sched->n_pieces,
+		    sched->n_pieces == 1 ? "" : "s");
+	put(text, "\n");
+	for (lane = 0; lane < sched->n_lanes; lane++)
+		put(text, "lane %-2" PRIu32 "     channel %" PRIu32
+			   ", box %" PRIu32 ", steps %" PRIu32 "\n",
+		    lane, sched->lanes[lane].channel, sched->lanes[lane].box,
+		    sched->lanes[lane].n_steps);
 	put(text, "\n");
 }
 
@@ -155,24 +188,7 @@ size_t sched_print(const struct sched *sched, char *out, size_t size)
 
 	if (size)
 		out[0] = '\0';
-	put(&text, "collective  %s\n",
-	    sched_collective_name(sched->shape.collective));
-	put(&text, "algorithm   %s\n", sched_algo_name(sched->shape.algo));
-	put(&text, "rank        %d of %d\n", sched->rank, sched->shape.n_ranks);
-	if (sched_is_rooted(sched->shape.collective))
-		put(&text, "root        %d\n", sched->shape.root);
-	if (sched->shape.n_nodes > 1)
-		put(&text, "node        %d of %d\n",
-		    sched_node_of(&sched->shape, sched->rank),
-		    sched->shape.n_nodes);
-	put(&text, "channels    %d\n", sched->shape.n_channels);
-	put(&text, "chunks      %" PRIu32 " a pass\n", sched->n_chunks);
-	for (lane = 0; lane < sched->n_lanes; lane++)
-		put(&text, "lane %-2" PRIu32 "     channel %" PRIu32
-			   ", steps %" PRIu32 "\n",
-		    lane, sched->lanes[lane].channel,
-		    sched->lanes[lane].n_steps);
-	put(&text, "\n");
+	put_head(&text, sched);
 	for (lane = 0; lane < sched->n_lanes; lane++) {
 		for (at = 0; at < sched->lanes[lane].n_steps; at++)
 			put_step(&text, sched, lane, at, width);

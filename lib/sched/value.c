@@ -171,16 +171,10 @@ static int check_moved(const struct values *values, uint32_t at,
 
 	if (value == source)
 		return 0;
-	if (value < verify->n_ranks)
-		return verify_refuse_node(verify, at,
-					  "stores chunk %" PRIu32 " of rank %"
-					  PRIu32 ", not of rank %" PRIu32,
-					  step->chunk, value, source);
 	return verify_refuse_node(verify, at,
-				  "stores chunk %" PRIu32 " folded, and %s "
-				  "folds nothing", step->chunk,
-				  sched_collective_name(
-					  verify->shape->collective));
+				  "stores chunk %" PRIu32 ", and it is not that "
+				  "of rank %" PRIu32 " alone", step->chunk,
+				  source);
 }
 
 /* The chunk of the cell in the output of @rank; VERIFY_NONE: not there. */

@@ -26,7 +26,8 @@ rm -rf "$stage" "$stage-static"
 cd "$stage$prefix" || exit 1
 for file in include/wreath.h lib/libwreath.so lib/libwreath.so.0 \
 	lib/libwreath.a lib/pkgconfig/wreath.pc bin/wreath \
-	bin/all_reduce_perf share/man/man1/wreath.1 share/man/man7/wreath.7 \
+	bin/all_reduce_perf bin/alltoall_perf bin/sendrecv_perf \
+	share/man/man1/wreath.1 share/man/man7/wreath.7 \
 	share/man/man7/wreath_env.7 share/man/man3/wreath_all_reduce.3; do
 	[ -e $file ] || fault "not installed: $file"
 done

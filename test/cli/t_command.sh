@@ -58,7 +58,7 @@ refuses() {
 }
 refuses "datatype 'flaot' is not one of: .*did you mean float" -d flaot
 refuses "op 'som' is not one of: sum" -o som
-refuses "algo 'tree' is not one of: auto ring" --algo tree
+refuses "algo 'tre' is not one of: auto ring" --algo tre
 refuses "ngpus '0' is not a whole number from 1 to" -g 0
 refuses "ngpus '3x' is not" -g 3x
 refuses "minbytes '-8' is not a size" -b -8

@@ -36,6 +36,8 @@ all() {
 			"$programs/$hello"
 	done
 	lines 1 'largest difference' "$@" "$programs/03_train"
+	lines 3 "$n ranks*, .* in 4 buckets$\\|: .* ms$" "$@" \
+		"$programs/04_buckets"
 	lines 1 "$n ranks*: *loss .* 146 of 150 right" "$@" \
 		"$programs/03_train"
 }

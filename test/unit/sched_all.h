@@ -99,16 +99,39 @@ static inline void all_fail(const struct sched_shape *shape, const char *why)
 		 shape->nodes ? " by a list" : "", why);
 }
 
+/*
+ * Where the busiest rank sends all that the bound allows, which is stated for
+ * the worst of all layouts of nodes where the form looks at them.
+ */
+static inline bool all_is_exact(const struct sched_shape *shape)
+{
+	switch (shape->algo) {
+	case SCHED_RING:
+	case SCHED_ONESHOT:
+	case SCHED_TWOSHOT:
+	case SCHED_DIRECT:
+		return true;
+	case SCHED_TREE:
+		return shape->n_nodes == 1 && shape->n_ranks > 1;
+	default:
+		return false;
+	}
+}
+
 /* Out of place and in place; how many proofs. */
 static inline int all_prove_kit(const struct kit *kit,
 				const struct sched_shape *shape)
 {
 	int n_proofs = 1 + all_has_in_place(shape);
+	struct sched_proof proof;
 	int i;
 
 	for (i = 0; i < n_proofs; i++) {
-		if (kit_verify(kit, 2, i))
+		if (sched_verify(kit->scheds, kit->n_ranks, 2, i, &proof))
 			all_fail(shape, base_error_text());
+		if (all_is_exact(shape) &&
+		    proof.chunks_sent_max != proof.chunks_sent_bound)
+			all_fail(shape, "it sends less than its bound");
 	}
 	return n_proofs;
 }
@@ -156,6 +179,53 @@ static inline int all_prove_form(enum sched_collective collective,
 		}
 	}
 	return n_proofs;
+}
+
+/* Nodes by chance, each of them with a rank. */
+static inline void all_draw_nodes(struct sched_shape *shape, uint32_t *nodes,
+				  uint64_t *random)
+{
+	uint32_t n = (uint32_t)shape->n_ranks;
+	uint32_t n_nodes = 1 + kit_below(random, n);
+	uint32_t i;
+
+	shape->n_nodes = (int)n_nodes;
+	shape->nodes = NULL;
+	if (!kit_below(random, 3))
+		return;
+	for (i = 0; i < n; i++)
+		nodes[i] = i < n_nodes ? i : kit_below(random, n_nodes);
+	for (i = n - 1; i > 0; i--) {
+		uint32_t other = kit_below(random, i + 1);
+		uint32_t node = nodes[i];
+
+		nodes[i] = nodes[other];
+		nodes[other] = node;
+	}
+	shape->nodes = nodes;
+}
+
+/* Any form there is, of @n_min to @n_max ranks. */
+static inline void all_draw(struct kit *kit, struct sched_shape *shape,
+			    uint32_t *nodes, uint32_t n_min, uint32_t n_max,
+			    uint64_t *random)
+{
+	do {
+		*shape = (struct sched_shape){
+			.collective = (enum sched_collective)kit_below(
+				random, SCHED_N_COLLECTIVES),
+			.algo = (enum sched_algo)kit_below(random,
+							   SCHED_N_ALGOS),
+			.n_ranks = (int)(n_min +
+					 kit_below(random, n_max - n_min + 1)),
+			.n_channels = 1 + (int)kit_below(random,
+							 SCHED_CHANNELS_MAX),
+		};
+		if (sched_is_rooted(shape->collective))
+			shape->root = (int)kit_below(
+				random, (uint32_t)shape->n_ranks);
+		all_draw_nodes(shape, nodes, random);
+	} while (!kit_make_shape(kit, shape));
 }
 
 static inline double all_seconds(void)

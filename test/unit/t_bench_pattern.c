@@ -38,6 +38,18 @@ static void fill_all(enum wreath_type type, enum wreath_op op, int n)
 	}
 }
 
+/* Compare all of result with the reduction, or with the input of a rank. */
+static void check_whole(struct perf_pattern *pattern, int source,
+			struct perf_check *check)
+{
+	const struct perf_piece piece = {.source = source, .count = COUNT};
+
+	memset(check, 0, sizeof(*check));
+	perf_pattern_check(pattern, &piece, result,
+			   source == PERF_REDUCED ? PERF_WRONG : PERF_CHANGED,
+			   check);
+}
+
 /*
  * One rank after another from @first on, rounded at each step: what a ring
  * does, and the worst that rounding can be.
@@ -87,9 +99,8 @@ static void expected_results_are_those_of_the_kernels_in_any_order(void **s)
 				     first += 1 + n / 3) {
 					fold((enum wreath_type)type,
 					     (enum wreath_op)op, n, first);
-					perf_pattern_check(pattern, false,
-							   result, COUNT,
-							   &check);
+					check_whole(pattern, PERF_REDUCED,
+						    &check);
 					assert_int_equal(check.wrong, 0);
 				}
 				perf_pattern_free(pattern);
@@ -113,7 +124,7 @@ static void every_changed_element_is_seen_and_counted(void **s)
 		float was = values[i];
 
 		values[i] = nextafterf(was, 1e9f);
-		perf_pattern_check(pattern, false, result, COUNT, &check);
+		check_whole(pattern, PERF_REDUCED, &check);
 		assert_int_equal(check.wrong, 1);
 		assert_int_equal(check.first, i);
 		assert_true(fabs(check.want - (double)was) < 1e-9);
@@ -122,7 +133,7 @@ static void every_changed_element_is_seen_and_counted(void **s)
 	}
 	values[7] = NAN;
 	values[COUNT - 1] += 1;
-	perf_pattern_check(pattern, false, result, COUNT, &check);
+	check_whole(pattern, PERF_REDUCED, &check);
 	assert_int_equal(check.wrong, 2);
 	assert_int_equal(check.first, 7);
 	assert_true(isnan(check.got));
@@ -145,16 +156,16 @@ static void misplaced_and_missing_pieces_are_seen(void **s)
 
 		fold(WREATH_INT32, WREATH_SUM, 4, 0);
 		memmove(result, result + bytes, bytes);
-		perf_pattern_check(pattern, false, result, COUNT, &check);
+		check_whole(pattern, PERF_REDUCED, &check);
 		assert_true(check.wrong > 0);
 	}
 	memcpy(inputs[2], inputs[1], sizeof(inputs[2]));
 	fold(WREATH_INT32, WREATH_SUM, 4, 0);
-	perf_pattern_check(pattern, false, result, COUNT, &check);
+	check_whole(pattern, PERF_REDUCED, &check);
 	assert_true(check.wrong > COUNT / 2);
 	memset(inputs[2], 0, sizeof(inputs[2]));
 	fold(WREATH_INT32, WREATH_SUM, 4, 0);
-	perf_pattern_check(pattern, false, result, COUNT, &check);
+	check_whole(pattern, PERF_REDUCED, &check);
 	assert_true(check.wrong > COUNT / 2);
 	perf_pattern_free(pattern);
 }
@@ -167,13 +178,87 @@ static void a_changed_input_is_seen(void **s)
 
 	(void)s;
 	perf_pattern_fill(pattern, result, COUNT);
-	perf_pattern_check(pattern, true, result, COUNT, &check);
+	check_whole(pattern, 2, &check);
 	assert_int_equal(check.wrong, 0);
 	result[2 * 1500] ^= 1;
-	perf_pattern_check(pattern, true, result, COUNT, &check);
+	check_whole(pattern, 2, &check);
 	assert_int_equal(check.wrong, 1);
 	assert_int_equal(check.first, 1500);
-	assert_true(check.is_input);
+	assert_int_equal(check.fault, PERF_CHANGED);
+	perf_pattern_free(pattern);
+}
+
+/* Every rank has its own, and any piece of it is known in any place. */
+static void moved_pieces_are_known_wherever_they_are(void **s)
+{
+	static const enum wreath_type types[] = {WREATH_INT8, WREATH_FLOAT16,
+						 WREATH_FLOAT32, WREATH_INT64};
+	uint64_t state = 1;
+	int t, r, i;
+
+	(void)s;
+	for (t = 0; t < (int)base_countof(types); t++) {
+		size_t size = wreath_type_size(types[t]);
+		struct perf_pattern *reader = perf_pattern_new(
+			types[t], PERF_NO_OP, 0, 4);
+
+		for (r = 0; r < 4; r++) {
+			struct perf_pattern *pattern = perf_pattern_new(
+				types[t], PERF_NO_OP, r, 4);
+
+			perf_pattern_fill(pattern, inputs[r], COUNT);
+			perf_pattern_free(pattern);
+		}
+		for (i = 0; i < 400; i++) {
+			struct perf_check check = {0};
+			struct perf_piece piece = {.source = i % 4};
+
+			state = state * 6364136223846793005ull + 1;
+			piece.from = (state >> 33) % COUNT;
+			piece.count = (state >> 20) % (COUNT - piece.from) + 1;
+			piece.at = (state >> 40) % (COUNT - piece.count + 1);
+			memcpy(result + piece.at * size,
+			       inputs[i % 4] + piece.from * size,
+			       piece.count * size);
+			perf_pattern_check(reader, &piece, result, PERF_WRONG,
+					   &check);
+			assert_int_equal(check.wrong, 0);
+			/* The last element, and where it is. */
+			result[(piece.at + piece.count) * size - 1] ^= 1;
+			perf_pattern_check(reader, &piece, result, PERF_WRONG,
+					   &check);
+			assert_int_equal(check.wrong, 1);
+			assert_int_equal(check.first,
+					 piece.at + piece.count - 1);
+			/* Of another rank, and from another place. */
+			piece.source = (i + 1) % 4;
+			memset(&check, 0, sizeof(check));
+			perf_pattern_check(reader, &piece, result, PERF_WRONG,
+					   &check);
+			assert_true(check.wrong >= (int64_t)piece.count / 2);
+		}
+		perf_pattern_free(reader);
+	}
+}
+
+static void what_was_never_written_is_known(void **s)
+{
+	struct perf_pattern *pattern = perf_pattern_new(
+		WREATH_FLOAT32, PERF_NO_OP, 1, 4);
+	const struct perf_piece piece = {.source = PERF_UNTOUCHED, .at = 10,
+					 .count = COUNT - 10};
+	struct perf_check check = {0};
+
+	(void)s;
+	perf_pattern_blank(result, sizeof(result));
+	memset(result, 0, 40);
+	perf_pattern_check(pattern, &piece, result, PERF_WRITTEN, &check);
+	assert_int_equal(check.wrong, 0);
+	result[4 * 20 + 3] = 0;
+	perf_pattern_check(pattern, &piece, result, PERF_WRITTEN, &check);
+	assert_int_equal(check.wrong, 1);
+	assert_int_equal(check.first, 20);
+	assert_int_equal(check.fault, PERF_WRITTEN);
 	perf_pattern_free(pattern);
 }
 
@@ -245,6 +330,8 @@ int main(void)
 		cmocka_unit_test(every_changed_element_is_seen_and_counted),
 		cmocka_unit_test(misplaced_and_missing_pieces_are_seen),
 		cmocka_unit_test(a_changed_input_is_seen),
+		cmocka_unit_test(moved_pieces_are_known_wherever_they_are),
+		cmocka_unit_test(what_was_never_written_is_known),
 		cmocka_unit_test(numbers_survive_decoding_and_encoding),
 		cmocka_unit_test(known_numbers_are_read_right),
 		cmocka_unit_test(distance_counts_representable_values),

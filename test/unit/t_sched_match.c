@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "sched_kit.h"
+#include "sched_judge.h"
 
 /* Called with a copy of each schedule, and one of its steps. */
 typedef bool (*change_fn)(struct kit *kit, struct sched *sched, uint32_t lane,
@@ -203,6 +203,83 @@ static void two_senders_of_one_queue_are_refused(void **state)
 	kit_release(&kit);
 }
 
+/* The root may add what comes from two sides; others have no output. */
+static void lanes_of_two_peers_may_share_a_box(void **state)
+{
+	struct sched_shape shape = {.collective = SCHED_REDUCE,
+				    .algo = SCHED_DIRECT, .n_ranks = 3,
+				    .n_channels = 1, .root = 1};
+	struct sched_step *step;
+	struct kit kit;
+	int rank;
+
+	(void)state;
+	kit_blank_shape(&kit, &shape, 2, 1);
+	kit_add(&kit, 0, 0, 0, -1, SCHED_INPUT, 1, 0);
+	kit_add(&kit, 2, 0, 0, -1, SCHED_INPUT, 1, 1);
+	kit_add(&kit, 1, 0, 0, 0, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
+	step = kit_add(&kit, 1, 1, 0, 2, SCHED_OUTPUT, -1, 0);
+	step->flags = SCHED_STORE;
+	step->after_lane = 0;
+	step->after_step = 0;
+	kit_proved(&kit, 1, true);
+	for (rank = 0; rank < 3; rank++)
+		kit.scheds[rank]->lanes[1].box = 0;
+	kit_proved(&kit, 1, true);
+	kit_release(&kit);
+}
+
+static void lanes_of_one_peer_may_not_share_a_box(void **state)
+{
+	struct sched_shape shape = {.collective = SCHED_BROADCAST,
+				    .algo = SCHED_RING, .n_ranks = 2,
+				    .n_channels = 1};
+	struct kit kit;
+	uint32_t i;
+	int rank;
+
+	(void)state;
+	kit_blank_shape(&kit, &shape, 2, 2);
+	for (i = 0; i < 2; i++) {
+		kit_add(&kit, 0, i, i, -1, SCHED_INPUT, 1, i)->flags =
+			SCHED_STORE;
+		kit_add(&kit, 1, i, i, 0, SCHED_NONE, -1, 0)->flags =
+			SCHED_STORE;
+	}
+	kit_proved(&kit, 1, false);
+	for (rank = 0; rank < 2; rank++)
+		kit.scheds[rank]->lanes[1].box = 0;
+	kit_refused(&kit, 2, false,
+		    "rank 0 lane 1 step 0: lanes 0 and 1 of rank 1 both take "
+		    "from rank 0 in box 0 of channel 0");
+	assert_non_null(judge_run(&kit, 2, false, 1));
+	kit_release(&kit);
+}
+
+/* Sent into the one lane, in order, and taken by both, in whichever order. */
+static void a_box_is_not_emptied_by_two_lanes(void **state)
+{
+	struct sched_shape shape = {.collective = SCHED_BROADCAST,
+				    .algo = SCHED_RING, .n_ranks = 2,
+				    .n_channels = 1};
+	struct kit kit;
+	uint32_t i;
+
+	(void)state;
+	kit_blank_shape(&kit, &shape, 2, 2);
+	for (i = 0; i < 2; i++) {
+		kit_add(&kit, 0, 0, i, -1, SCHED_INPUT, 1, 0)->flags =
+			SCHED_STORE;
+		kit_add(&kit, 1, i, i, 0, SCHED_NONE, -1, 0)->flags =
+			SCHED_STORE;
+		kit.scheds[i]->lanes[1].box = 0;
+	}
+	kit_refused(&kit, 2, false,
+		    "rank 1 lane 1 step 0: lanes 0 and 1 of rank 1 both take "
+		    "from rank 0 in box 0 of channel 0");
+	kit_release(&kit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +292,9 @@ int main(void)
 		cmocka_unit_test(raw_input_at_one_end_only_is_refused),
 		cmocka_unit_test(a_message_left_over_is_refused),
 		cmocka_unit_test(two_senders_of_one_queue_are_refused),
+		cmocka_unit_test(lanes_of_two_peers_may_share_a_box),
+		cmocka_unit_test(lanes_of_one_peer_may_not_share_a_box),
+		cmocka_unit_test(a_box_is_not_emptied_by_two_lanes),
 	};
 
 	alarm(60);

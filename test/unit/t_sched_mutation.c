@@ -9,13 +9,11 @@
  * sends more than before.  The judge shares no code with the verifier, and has
  * no notion of a proof, so that an error would have to be made twice.
  */
-#include <stdarg.h>
-#include <stddef.h>
+#include "sched_all.h"
 
-#include "sched_judge.h"
-
-#define N_MUTANTS (KIT_IS_SLOW ? 4000 : 40000)
+#define N_MUTANTS (KIT_IS_SLOW ? 4000 : 25000)
 #define N_ORDERS 12
+#define N_RANKS 6
 /* Damage that changes nothing is tried again so often. */
 #define N_TRIES 4
 
@@ -41,7 +39,7 @@ static void change_field(struct mutant *mutant)
 		step->chunk = below(mutant, sched->n_chunks + 1);
 		break;
 	case 1:
-		step->flags ^= (uint8_t)(1u << below(mutant, 5));
+		step->flags ^= (uint8_t)(1u << below(mutant, 6));
 		break;
 	case 2:
 		step->local = (uint8_t)below(mutant, 3);
@@ -140,6 +138,17 @@ static void damage_rank(struct mutant *mutant, uint32_t rank)
 	}
 }
 
+/* A lane of all ranks is in another box. */
+static void change_box(struct mutant *mutant)
+{
+	uint32_t lane = below(mutant, mutant->kit.scheds[0]->n_lanes);
+	uint32_t box = below(mutant, SCHED_BOXES);
+	int i;
+
+	for (i = 0; i < mutant->kit.n_ranks; i++)
+		mutant->kit.scheds[i]->lanes[lane].box = box;
+}
+
 /* The first hop is raw input; with two ranks the second is the answer. */
 static void send_raw(struct kit *kit)
 {
@@ -158,9 +167,14 @@ static void send_raw(struct kit *kit)
 static void damage(struct mutant *mutant)
 {
 	uint32_t n = (uint32_t)mutant->kit.n_ranks;
-	uint64_t before = *mutant->random;
+	uint64_t before;
 	uint32_t i;
 
+	if (!below(mutant, 12)) {
+		change_box(mutant);
+		return;
+	}
+	before = *mutant->random;
 	if (below(mutant, 3)) {
 		damage_rank(mutant, below(mutant, n));
 		return;
@@ -170,25 +184,6 @@ static void damage(struct mutant *mutant)
 		below(mutant, 3);
 		damage_rank(mutant, i);
 	}
-}
-
-static bool is_same(const struct kit *a, const struct kit *b)
-{
-	int i;
-
-	for (i = 0; i < a->n_ranks; i++) {
-		const struct sched *x = a->scheds[i];
-		const struct sched *y = b->scheds[i];
-
-		if (x->n_steps != y->n_steps ||
-		    memcmp(x->lanes, y->lanes,
-			   x->n_lanes * sizeof(*x->lanes)) ||
-		    memcmp(x->steps, y->steps,
-			   x->n_steps * sizeof(*x->steps)) ||
-		    memcmp(x->peers, y->peers, x->n_peers * sizeof(*x->peers)))
-			return false;
-	}
-	return true;
 }
 
 /* The judge's word, over many orders, on what the verifier accepted. */
@@ -230,29 +225,33 @@ static void damage_is_refused_or_changes_nothing(void **state)
 	(void)state;
 	for (i = 0; i < N_MUTANTS; i++) {
 		struct mutant mutant = {.random = &random};
-		enum sched_algo algo =
-			kit_algos[kit_below(&random, base_countof(kit_algos))];
-		int n_ranks = 2 + (int)kit_below(&random, 4);
-		int n_slots = 1 + (int)kit_below(&random, 3);
 		bool in_place = kit_below(&random, 2);
 		int n_damages = 1 + (int)kit_below(&random, 3) / 2;
+		struct sched_shape shape;
+		uint32_t nodes[N_RANKS];
 		struct kit made;
+		int n_slots;
 
-		n_slots += algo == SCHED_RING && n_slots == 1;
-		kit_make(&made, algo, n_ranks, 1 + (int)kit_below(&random, 2));
+		all_draw(&made, &shape, nodes, 2, N_RANKS, &random);
+		in_place &= all_has_in_place(&shape);
+		n_slots = 1 + (int)kit_below(&random, 3);
+		if (kit_verify(&made, n_slots, in_place))
+			n_slots = 2;
+		kit_proved(&made, n_slots, in_place);
 		kit_copy_all(&mutant.kit, &made);
-		if (algo == SCHED_RING && n_ranks == 2 &&
+		if (shape.algo == SCHED_RING && shape.n_ranks == 2 &&
+		    shape.collective == SCHED_ALL_REDUCE &&
 		    kit_below(&random, 2))
 			send_raw(&mutant.kit);
 		do {
 			damage(&mutant);
 		} while (--n_damages > 0 || (n_damages > -N_TRIES &&
-					   is_same(&mutant.kit, &made)));
+					   all_are_same(&mutant.kit, &made)));
 		if (kit_verify(&mutant.kit, n_slots, in_place)) {
 			/* The same schedule must not be refused, of course. */
-			assert_false(is_same(&mutant.kit, &made));
+			assert_false(all_are_same(&mutant.kit, &made));
 			n_refused++;
-		} else if (is_same(&mutant.kit, &made)) {
+		} else if (all_are_same(&mutant.kit, &made)) {
 			n_same++;
 		} else {
 			n_equivalent++;

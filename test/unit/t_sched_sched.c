@@ -31,7 +31,8 @@ static void every_algorithm_has_a_name_and_none_lies_past_the_end(void **state)
 
 static void a_shape_out_of_range_is_refused_by_the_field_name(void **state)
 {
-	static const struct {
+	static const uint32_t too_large[] = {0, 2}, missing[] = {1, 1};
+	const struct {
 		struct sched_shape shape;
 		int rank;
 		const char *text;
@@ -51,7 +52,17 @@ static void a_shape_out_of_range_is_refused_by_the_field_name(void **state)
 		{{0, 0, 2, SCHED_CHANNELS_MAX + 1, 0, 0, NULL}, 0,
 		 "n_channels 5"},
 		{{0, 0, 2, 1, 1, 0, NULL}, 0,
-		 "root 1"},
+		 "root 1 is not 0, and all_reduce has no root"},
+		{{SCHED_BROADCAST, 0, 2, 1, 2, 0, NULL}, 0,
+		 "root 2 is not in [0, 2)"},
+		{{0, 0, 2, 1, 0, -1, NULL}, 0,
+		 "n_nodes -1"},
+		{{0, 0, 2, 1, 0, 3, NULL}, 0,
+		 "n_nodes 3 is not in [0, 2], the ranks"},
+		{{0, 0, 2, 1, 0, 2, too_large}, 0,
+		 "rank 1 is in node 2, which is not in [0, 2)"},
+		{{0, 0, 2, 1, 0, 2, missing}, 0,
+		 "node 0 of 2 has no rank"},
 		{{0, 0, 2, 1, 0, 0, NULL}, -1,
 		 "rank -1"},
 		{{0, 0, 2, 1, 0, 0, NULL}, 2,
@@ -79,82 +90,144 @@ static void check_alike(const struct sched *a, const struct sched *b)
 	assert_in_range(a->n_lanes, 1, SCHED_LANES_MAX);
 	assert_int_equal(a->n_lanes, b->n_lanes);
 	assert_int_equal(a->n_chunks, b->n_chunks);
-	for (i = 0; i < a->n_lanes; i++)
+	for (i = 0; i < a->n_lanes; i++) {
 		assert_int_equal(a->lanes[i].channel, b->lanes[i].channel);
+		assert_int_equal(a->lanes[i].box, b->lanes[i].box);
+	}
+}
+
+/* Calls @check with each form there is of @n ranks, in two nodes if it can. */
+static int check_forms(int n, int n_channels, void (*check)(struct kit *kit))
+{
+	struct sched_shape shape = {.n_ranks = n, .n_channels = n_channels,
+				    .n_nodes = n > 1 ? 2 : 1};
+	int n_forms = 0;
+	int collective, algo;
+	struct kit kit;
+
+	for (algo = 0; algo < SCHED_N_ALGOS; algo++) {
+		for (collective = 0; collective < SCHED_N_COLLECTIVES;
+		     collective++) {
+			shape.algo = (enum sched_algo)algo;
+			shape.collective = (enum sched_collective)collective;
+			shape.root = sched_is_rooted(shape.collective) ? n / 2
+								       : 0;
+			if (!kit_make_shape(&kit, &shape))
+				continue;
+			check(&kit);
+			kit_release(&kit);
+			n_forms++;
+		}
+	}
+	return n_forms;
+}
+
+static void check_agreement(struct kit *kit)
+{
+	int rank;
+
+	for (rank = 0; rank < kit->n_ranks; rank++)
+		check_alike(kit->scheds[rank], kit->scheds[0]);
 }
 
 static void ranks_agree_about_lanes_and_chunks(void **state)
 {
-	struct kit kit;
-	int algo, n, k, rank;
+	int n, k;
 
 	(void)state;
-	for (algo = 0; algo < (int)base_countof(kit_algos); algo++) {
-		for (n = 1; n <= 9; n++) {
-			for (k = 1; k <= SCHED_CHANNELS_MAX; k++) {
-				kit_make(&kit, kit_algos[algo], n, k);
-				for (rank = 0; rank < n; rank++)
-					check_alike(kit.scheds[rank],
-						    kit.scheds[0]);
-				kit_release(&kit);
-			}
-		}
+	for (n = 1; n <= 9; n++) {
+		for (k = 1; k <= SCHED_CHANNELS_MAX; k++)
+			assert_true(check_forms(n, k, check_agreement) >= 30);
 	}
+}
+
+static void check_copy(struct kit *kit)
+{
+	const struct sched *sched = kit->scheds[0];
+
+	assert_int_equal(sched->n_steps, sched->shape.n_channels);
+	assert_int_equal(sched->n_peers, 0);
+	assert_null(judge_run(kit, 1, false, 1));
 }
 
 static void one_rank_copies_its_input_in_one_step_a_channel(void **state)
 {
-	struct kit kit;
-	int algo, k;
+	int k;
 
 	(void)state;
-	for (algo = 0; algo < (int)base_countof(kit_algos); algo++) {
-		for (k = 1; k <= SCHED_CHANNELS_MAX; k++) {
-			kit_make(&kit, kit_algos[algo], 1, k);
-			assert_int_equal(kit.scheds[0]->n_steps, k);
-			assert_int_equal(kit.scheds[0]->n_peers, 0);
-			assert_null(judge_run(&kit, 1, false, 1));
-			kit_release(&kit);
-		}
-	}
+	for (k = 1; k <= SCHED_CHANNELS_MAX; k++)
+		check_forms(1, k, check_copy);
 }
 
-/* Or it is refused, where one step would have to fold too many. */
-static void the_largest_shape_fits(void **state)
+/* Whether the last of as many ranks as there can be has a schedule. */
+static bool fits(enum sched_collective collective, enum sched_algo algo)
 {
+	struct sched_shape shape = {.collective = collective, .algo = algo,
+				    .n_ranks = SCHED_RANKS_MAX,
+				    .n_channels = SCHED_CHANNELS_MAX,
+				    .n_nodes = SCHED_RANKS_MAX / 8};
 	struct sched *sched;
-	int i;
+	int err = sched_make(&shape, SCHED_RANKS_MAX - 1, &sched);
 
-	(void)state;
-	for (i = 0; i < SCHED_N_ALGOS * SCHED_N_COLLECTIVES; i++) {
-		struct sched_shape shape = {
-			.collective = (enum sched_collective)(i /
-							      SCHED_N_ALGOS),
-			.algo = (enum sched_algo)(i % SCHED_N_ALGOS),
-			.n_ranks = SCHED_RANKS_MAX,
-			.n_channels = SCHED_CHANNELS_MAX};
-		int err = sched_make(&shape, SCHED_RANKS_MAX - 1, &sched);
-
-		if (shape.algo == SCHED_ONESHOT || shape.algo == SCHED_TWOSHOT)
-			assert_int_equal(err, WREATH_EUNSUP);
-		if (err == WREATH_EUNSUP)
-			continue;
-		assert_int_equal(err, 0);
-		sched_free(sched);
+	if (err) {
+		assert_int_equal(err, WREATH_EUNSUP);
+		return false;
 	}
+	sched_free(sched);
+	return true;
 }
 
+static void the_largest_shape_fits_or_is_said_to_be_too_large(void **state)
+{
+	int collective, algo;
+
+	(void)state;
+	for (algo = 0; algo < SCHED_N_ALGOS; algo++) {
+		for (collective = 0; collective < SCHED_N_COLLECTIVES;
+		     collective++)
+			fits((enum sched_collective)collective,
+			     (enum sched_algo)algo);
+	}
+	/* Each collective has one that is not limited. */
+	assert_true(fits(SCHED_ALL_REDUCE, SCHED_RING));
+	assert_true(fits(SCHED_BARRIER, SCHED_TREE));
+	assert_true(fits(SCHED_BROADCAST, SCHED_RING));
+	assert_true(fits(SCHED_REDUCE, SCHED_TREE));
+	assert_true(fits(SCHED_REDUCE_SCATTER, SCHED_RING));
+	assert_true(fits(SCHED_ALL_GATHER, SCHED_RING));
+	assert_true(fits(SCHED_GATHER, SCHED_DIRECT));
+	assert_true(fits(SCHED_SCATTER, SCHED_DIRECT));
+	assert_true(fits(SCHED_ALL_TO_ALL, SCHED_DIRECT));
+	assert_true(fits(SCHED_EXCHANGE, SCHED_DIRECT));
+	assert_false(fits(SCHED_ALL_REDUCE, SCHED_TWOSHOT));
+	assert_non_null(strstr(base_error_text(),
+			       "twoshot all_reduce takes at most 64 ranks; "
+			       "there are 16384"));
+}
+
+/* The n-th allocation fails, for n = 1, 2, ... until all succeed. */
 static void without_memory_nothing_is_made(void **state)
 {
-	struct sched_shape shape = {SCHED_ALL_REDUCE, SCHED_TWOSHOT, 4, 2, 0, 0,
-				    NULL};
+	static const uint32_t nodes[] = {0, 1, 1, 0};
+	struct sched_shape shape = {.algo = SCHED_RING, .n_ranks = 4,
+				    .n_channels = 2, .n_nodes = 2,
+				    .nodes = nodes};
 	struct sched *sched = NULL;
+	int n = 0;
+	int err;
 
 	(void)state;
-	base_alloc_fail_at(1);
-	assert_int_equal(sched_make(&shape, 0, &sched), WREATH_ENOMEM);
-	assert_null(sched);
+	do {
+		base_alloc_fail_at((uint64_t)++n);
+		err = sched_make(&shape, 0, &sched);
+		if (err) {
+			assert_int_equal(err, WREATH_ENOMEM);
+			assert_null(sched);
+		}
+	} while (err);
 	base_alloc_fail_at(0);
+	assert_true(n > 2);
+	sched_free(sched);
 	sched_free(NULL);
 }
 
@@ -168,7 +241,8 @@ int main(void)
 		cmocka_unit_test(ranks_agree_about_lanes_and_chunks),
 		cmocka_unit_test(
 			one_rank_copies_its_input_in_one_step_a_channel),
-		cmocka_unit_test(the_largest_shape_fits),
+		cmocka_unit_test(
+			the_largest_shape_fits_or_is_said_to_be_too_large),
 		cmocka_unit_test(without_memory_nothing_is_made),
 	};
 

@@ -38,7 +38,7 @@ static void a_ring_reads_as_it_runs(void **state)
 	       "rank        0 of 4\n"
 	       "channels    1\n"
 	       "chunks      4 a pass\n"
-	       "lane 0      channel 0, steps 7\n"
+	       "lane 0      channel 0, box 0, steps 7\n"
 	       "\n"
 	       "lane 0 step 0: input -> send 1                         chunk 0\n"
 	       "lane 0 step 1: recv 3 + input -> send 1                chunk 3\n"
@@ -58,8 +58,8 @@ static void lists_fold_in_the_order_shown(void **state)
 	       "rank        2 of 6\n"
 	       "channels    1\n"
 	       "chunks      1 a pass\n"
-	       "lane 0      channel 0, steps 1\n"
-	       "lane 1      channel 0, steps 1\n"
+	       "lane 0      channel 0, box 0, steps 1\n"
+	       "lane 1      channel 0, box 1, steps 1\n"
 	       "\n"
 	       "lane 0 step 0: input -> send 3-5 0 1 in lane 1"
 	       "        chunk 0\n"
@@ -76,9 +76,9 @@ static void raw_input_and_finals_are_shown_at_both_ends(void **state)
 	       "rank        1 of 3\n"
 	       "channels    1\n"
 	       "chunks      3 a pass\n"
-	       "lane 0      channel 0, steps 2\n"
-	       "lane 1      channel 0, steps 1\n"
-	       "lane 2      channel 0, steps 2\n"
+	       "lane 0      channel 0, box 0, steps 2\n"
+	       "lane 1      channel 0, box 1, steps 1\n"
+	       "lane 2      channel 0, box 2, steps 2\n"
 	       "\n"
 	       "lane 0 step 0: input -> send input 2 in lane 1   chunk 2\n"
 	       "lane 0 step 1: input -> send input 0 in lane 1   chunk 0\n"
@@ -114,6 +114,62 @@ static void raw_finals_root_and_node_are_shown(void **state)
 	}
 }
 
+static void blocks_and_their_pieces_are_shown(void **state)
+{
+	struct sched_shape shape = {.collective = SCHED_REDUCE_SCATTER,
+				    .algo = SCHED_RING, .n_ranks = 3,
+				    .n_channels = 2};
+	struct sched *sched;
+
+	(void)state;
+	assert_int_equal(sched_make(&shape, 0, &sched), 0);
+	expect(sched,
+	       "collective  reduce_scatter\n"
+	       "algorithm   ring\n"
+	       "rank        0 of 3\n"
+	       "channels    2\n"
+	       "chunks      6 a pass: 3 blocks of 2 pieces\n"
+	       "lane 0      channel 0, box 0, steps 3\n"
+	       "lane 1      channel 1, box 0, steps 3\n"
+	       "\n"
+	       "lane 0 step 0: input -> send 1"
+	       "            chunk 4 (block 2 piece 0)\n"
+	       "lane 0 step 1: recv 2 + input -> send 1"
+	       "   chunk 2 (block 1 piece 0)\n"
+	       "lane 0 step 2: recv 2 + input -> store"
+	       "    chunk 0 (block 0 piece 0)\n"
+	       "lane 1 step 0: input -> send 2"
+	       "            chunk 3 (block 1 piece 1)\n"
+	       "lane 1 step 1: recv 1 + input -> send 2"
+	       "   chunk 5 (block 2 piece 1)\n"
+	       "lane 1 step 2: recv 1 + input -> store"
+	       "    chunk 1 (block 0 piece 1)\n");
+	shape.algo = SCHED_DIRECT;
+	shape.collective = SCHED_ALL_TO_ALL;
+	shape.n_channels = 1;
+	assert_int_equal(sched_make(&shape, 2, &sched), 0);
+	expect(sched,
+	       "collective  all_to_all\n"
+	       "algorithm   direct\n"
+	       "rank        2 of 3\n"
+	       "channels    1\n"
+	       "chunks      3 a pass: 3 blocks of 1 piece\n"
+	       "lane 0      channel 0, box 0, steps 2\n"
+	       "lane 1      channel 0, box 0, steps 2\n"
+	       "lane 2      channel 0, box 0, steps 1\n"
+	       "\n"
+	       "lane 0 step 0: input -> send input final 0 in lane 1, await"
+	       "   chunk 0\n"
+	       "lane 0 step 1: input -> send input final 1 in lane 1, await"
+	       "   chunk 1\n"
+	       "lane 1 step 0: recv input final 1 -> store"
+	       "                    chunk 1\n"
+	       "lane 1 step 1: recv input final 0 -> store"
+	       "                    chunk 0\n"
+	       "lane 2 step 0: input -> store"
+	       "                                 chunk 2\n");
+}
+
 static void one_rank_only_stores(void **state)
 {
 	(void)state;
@@ -123,8 +179,8 @@ static void one_rank_only_stores(void **state)
 	       "rank        0 of 1\n"
 	       "channels    2\n"
 	       "chunks      2 a pass\n"
-	       "lane 0      channel 0, steps 1\n"
-	       "lane 1      channel 1, steps 1\n"
+	       "lane 0      channel 0, box 0, steps 1\n"
+	       "lane 1      channel 1, box 0, steps 1\n"
 	       "\n"
 	       "lane 0 step 0: input -> store   chunk 0\n"
 	       "lane 1 step 0: input -> store   chunk 1\n");
@@ -169,6 +225,7 @@ int main(void)
 		cmocka_unit_test(lists_fold_in_the_order_shown),
 		cmocka_unit_test(raw_input_and_finals_are_shown_at_both_ends),
 		cmocka_unit_test(raw_finals_root_and_node_are_shown),
+		cmocka_unit_test(blocks_and_their_pieces_are_shown),
 		cmocka_unit_test(one_rank_only_stores),
 		cmocka_unit_test(a_stored_chunk_is_shown_as_output),
 		cmocka_unit_test(any_buffer_holds_the_beginning_and_ends_it),
