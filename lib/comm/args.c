@@ -143,7 +143,8 @@ static void fold_args(const struct comm_op *op, struct exec_args *args)
 		args->divisor = (unsigned int)op->comm->n_ranks;
 	args->factor = factor ? factor->vector : NULL;
 	args->multiply = factor ? mem_fold(op->type, WREATH_PROD) : NULL;
-	args->scratch = op->comm->scratch;
+	/* Without a factor somebody may be making it. */
+	args->scratch = factor ? op->comm->scratch : NULL;
 }
 
 int comm_args(const struct comm_op *op, struct exec_args *args)

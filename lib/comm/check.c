@@ -155,6 +155,22 @@ static int check_overlap(const struct comm_op *op, const struct extent *from,
 				  : "they are equal");
 }
 
+/* What a rank has for itself is as long as what it takes from itself. */
+static int check_own_block(const struct comm_op *op)
+{
+	int rank = op->comm->rank;
+
+	if (op->collective != SCHED_ALL_TO_ALL || !op->lists.out_counts ||
+	    op->lists.in_counts[rank] == op->lists.out_counts[rank])
+		return 0;
+	return base_error(WREATH_EINVAL,
+			  "%s: rank %d sends itself %zu elements and receives "
+			  "%zu; send_counts[%d] and recv_counts[%d] must be "
+			  "equal there", op->name, rank,
+			  op->lists.in_counts[rank],
+			  op->lists.out_counts[rank], rank, rank);
+}
+
 int comm_check_buffers(const struct comm_op *op)
 {
 	struct extent from, to;
@@ -162,6 +178,8 @@ int comm_check_buffers(const struct comm_op *op)
 
 	if (!err)
 		err = get_extent(op, false, &to);
+	if (!err)
+		err = check_own_block(op);
 	if (err)
 		return err;
 	if (!reads(op))

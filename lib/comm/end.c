@@ -22,6 +22,11 @@ static int finalize(struct wreath_comm *comm)
 	uint64_t ticket = comm_ticket(comm);
 	int err = comm_meet(comm, ticket, COMM_END);
 
+	if (!err && comm->boot) {
+		err = comm_exchange_end(comm);
+		if (err)
+			err = comm_fail(comm, err);
+	}
 	comm_pass_turn(comm, ticket);
 	return err;
 }
@@ -30,6 +35,8 @@ int wreath_comm_finalize(struct wreath_comm *comm)
 {
 	int err = comm_check(comm, "wreath_comm_finalize");
 
+	if (!err)
+		err = comm_group_check(comm, "wreath_comm_finalize");
 	if (err || comm->is_final)
 		return err;
 	/* It has no place in the order yet. */
@@ -42,7 +49,7 @@ int wreath_comm_finalize(struct wreath_comm *comm)
 
 int wreath_comm_destroy(struct wreath_comm *comm)
 {
-	int err;
+	int err, later = 0;
 
 	if (!comm)
 		return 0;
@@ -50,11 +57,14 @@ int wreath_comm_destroy(struct wreath_comm *comm)
 	if (err)
 		return err;
 	comm_join_end(comm);
+	err = comm_group_check(comm, "wreath_comm_destroy");
+	if (err)
+		comm_group_forget(comm);
 	if (!comm_error(comm))
-		err = wreath_comm_finalize(comm);
+		later = wreath_comm_finalize(comm);
 	else
 		/* Nobody may be inside when the memory goes. */
 		comm_drain(comm);
 	comm_free(comm);
-	return err;
+	return later ? later : err;
 }

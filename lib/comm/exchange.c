@@ -9,6 +9,11 @@
 
 #include "comm/inner.h"
 
+/* What this rank and a peer have said to each other, for the end. */
+struct comm_talk {
+	uint64_t n_sent, n_received;
+};
+
 /* One round, in comm->lists: addresses and lengths by peer. */
 struct round {
 	size_t *in_at, *in_bytes, *out_at, *out_bytes;
@@ -23,7 +28,9 @@ static int round_init(struct wreath_comm *comm, struct round *round)
 
 	if (!comm->lists)
 		comm->lists = base_alloc(4 * n, sizeof(*comm->lists));
-	if (!comm->lists)
+	if (!comm->talks)
+		comm->talks = base_alloc(n, sizeof(*comm->talks));
+	if (!comm->lists || !comm->talks)
 		return WREATH_ENOMEM;
 	round->in_at = comm->lists;
 	round->in_bytes = round->in_at + n;
@@ -97,6 +104,17 @@ static int connect_for(struct wreath_comm *comm, const struct round *round,
 	return err;
 }
 
+static void count_round(struct wreath_comm *comm, const struct round *round)
+{
+	int i;
+
+	for (i = 0; i < comm->n_ranks; i++) {
+		comm->talks[i].n_sent += round->in_bytes[i] != EXEC_ABSENT;
+		comm->talks[i].n_received +=
+			round->out_bytes[i] != EXEC_ABSENT;
+	}
+}
+
 static int run_round(struct wreath_comm *comm, const struct round *round)
 {
 	size_t in = round->in_bytes[comm->rank];
@@ -117,7 +135,11 @@ static int run_round(struct wreath_comm *comm, const struct round *round)
 	err = comm_plan(comm, SCHED_DIRECT, &args.sign, &plan);
 	if (!err)
 		err = connect_for(comm, round, plan);
-	return err ? err : exec_run(plan, &args);
+	if (!err)
+		err = exec_run(plan, &args);
+	if (!err)
+		count_round(comm, round);
+	return err;
 }
 
 int comm_exchange_run(const struct comm_op *op)
@@ -187,4 +209,64 @@ int comm_exchange_alone(const struct comm_op *op)
 		if (in)
 			memmove(recv->recv, send->send, in);
 	}
+}
+
+/* ---- the end ---- */
+
+static int not_received(const struct wreath_comm *comm, int peer,
+			uint64_t n_sent)
+{
+	return base_error(WREATH_EMISMATCH,
+			  "%s has sent %llu messages to %s, which has received "
+			  "%llu of them; each wreath_send() needs its "
+			  "wreath_recv()", comm->names[peer],
+			  (unsigned long long)n_sent, comm->names[comm->rank],
+			  (unsigned long long)comm->talks[peer].n_received);
+}
+
+/* Each two ranks tell each other; one of them finds what is missing. */
+static int find_missing(struct wreath_comm *comm)
+{
+	int err = 0;
+	int i;
+
+	for (i = 0; i < comm->n_ranks && !err; i++)
+		err = boot_send(comm->boot, i, &comm->talks[i].n_sent,
+				sizeof(comm->talks[i].n_sent));
+	for (i = 0; i < comm->n_ranks && !err; i++) {
+		uint64_t n_sent;
+
+		err = boot_recv(comm->boot, i, &n_sent, sizeof(n_sent));
+		if (!err && n_sent != comm->talks[i].n_received)
+			err = not_received(comm, i, n_sent);
+	}
+	/* Who has found nothing hears of it here. */
+	return err ? err : boot_all_gather(comm->boot, NULL, 0, NULL);
+}
+
+int comm_exchange_end(struct wreath_comm *comm)
+{
+	size_t n = (size_t)comm->n_ranks;
+	struct comm_talk *all = base_alloc(n, sizeof(*all));
+	struct comm_talk sum = {0, 0};
+	size_t i;
+	int err = all ? 0 : WREATH_ENOMEM;
+
+	for (i = 0; i < n && comm->talks; i++) {
+		sum.n_sent += comm->talks[i].n_sent;
+		sum.n_received += comm->talks[i].n_received;
+	}
+	if (!err)
+		err = boot_all_gather(comm->boot, &sum, sizeof(sum), all);
+	for (i = 0, sum.n_sent = 0, sum.n_received = 0; i < n && !err; i++) {
+		sum.n_sent += all[i].n_sent;
+		sum.n_received += all[i].n_received;
+	}
+	base_free(all);
+	/* All ranks conclude alike. */
+	if (err || sum.n_sent == sum.n_received)
+		return err;
+	if (!comm->talks)
+		comm->talks = base_alloc(n, sizeof(*comm->talks));
+	return comm->talks ? find_missing(comm) : WREATH_ENOMEM;
 }

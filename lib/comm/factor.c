@@ -85,4 +85,5 @@ void comm_factors_free(struct wreath_comm *comm)
 		base_free(comm->factors[i]);
 	base_free(comm->scratch);
 	base_free(comm->lists);
+	base_free(comm->talks);
 }

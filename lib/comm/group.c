@@ -97,6 +97,35 @@ void comm_group_refuse(int error)
 	snprintf(group.text, sizeof(group.text), "%s", base_error_text());
 }
 
+int comm_group_check(const struct wreath_comm *comm, const char *function)
+{
+	size_t i;
+
+	for (i = 0; i < group.n; i++)
+		if (group.ops[i].comm == comm)
+			return base_error(WREATH_EINVAL,
+					  "%s: the group that is open has "
+					  "calls of this communicator, such as "
+					  "%s; wreath_group_end() comes first",
+					  function, group.ops[i].name);
+	return 0;
+}
+
+void comm_group_forget(const struct wreath_comm *comm)
+{
+	size_t n = 0;
+	size_t i;
+
+	for (i = 0; i < group.n; i++) {
+		if (group.ops[i].comm == comm)
+			base_free(group.ops[i].owned);
+		else
+			group.ops[n++] = group.ops[i];
+	}
+	group.n = n;
+	comm_group_refuse(WREATH_EINVAL);
+}
+
 int wreath_group_start(void)
 {
 	group.depth++;
@@ -201,6 +230,9 @@ static int put_all(bool is_several)
 				err = give_worker(&call, is_several);
 			if (!err)
 				err = put_waiting(&call);
+			/* What has run owns nothing any more. */
+			if (err)
+				base_free(call.owned);
 			if (err && !first)
 				first = err;
 		}
@@ -234,6 +266,22 @@ static int await_workers(void)
 	return first;
 }
 
+static int run_all(bool is_several)
+{
+	char text[2048];
+	int err = put_all(is_several);
+	int later;
+
+	if (!is_several)
+		return err;
+	snprintf(text, sizeof(text), "%s", base_error_text());
+	/* Also after an error: what has begun writes to the user's memory. */
+	later = await_workers();
+	if (err)
+		base_error_again(err, text);
+	return err ? err : later;
+}
+
 static void group_clear(void)
 {
 	size_t i;
@@ -250,8 +298,7 @@ static void group_clear(void)
 
 int wreath_group_end(void)
 {
-	bool is_several;
-	int err, later;
+	int err;
 
 	if (!group.depth)
 		return base_error(WREATH_EINVAL,
@@ -262,13 +309,8 @@ int wreath_group_end(void)
 	err = group.error;
 	if (err)
 		base_error_again(err, group.text);
-	is_several = has_several();
-	if (!err)
-		err = put_all(is_several);
-	if (!err && is_several) {
-		later = await_workers();
-		err = later;
-	}
+	else
+		err = run_all(has_several());
 	group_clear();
 	return err;
 }

@@ -70,6 +70,7 @@ struct wreath_comm {
 	struct comm_factor *factors[COMM_OPS_MAX]; /* NULL: free */
 	void *scratch;	     /* as long as a factor's vector, or NULL */
 	size_t *lists;	     /* of the operation under way; or NULL */
+	struct comm_talk *talks; /* [n_ranks], exchange.c's; or NULL */
 	struct wreath_stream *worker; /* for groups of several; or NULL */
 	char barrier[2];     /* what a barrier folds */
 	uint64_t n_collectives; /* run: the number of the next */
@@ -162,10 +163,16 @@ int comm_check_message(const struct comm_op *op, const void *buffer);
 int comm_put(struct comm_op *op);
 /* A call was refused: so is the group that is open, if there is one. */
 void comm_group_refuse(int error);
+/* Does the group that is open have calls of @comm?  0, or WREATH_EINVAL. */
+int comm_group_check(const struct wreath_comm *comm, const char *function);
+/* @comm goes: so do its calls, and the group is refused. */
+void comm_group_forget(const struct wreath_comm *comm);
 
 /* exchange.c: SCHED_EXCHANGE, one send or receive, or those of a group. */
 int comm_exchange_run(const struct comm_op *op);
 int comm_exchange_alone(const struct comm_op *op); /* with one rank */
+/* The communicator ends: has every message been received?  Collective. */
+int comm_exchange_end(struct wreath_comm *comm);
 
 /* factor.c */
 void comm_factors_free(struct wreath_comm *comm);

@@ -53,6 +53,9 @@ struct exec_plan {
 	uint64_t stuck_since_ns; /* of the operation: without progress; or 0 */
 	bool is_told; /* others have said why it fails */
 	bool is_paired;
+	/* Each step is a lane: what goes to one peer, or comes from it, does
+	 * not wait for another, which may be in another call yet. */
+	bool is_parted;
 	struct exec_lane *lanes;
 	uint32_t n_lanes;
 	struct exec_step *steps;
@@ -182,6 +185,8 @@ static inline unsigned int exec_divisor(const struct exec_plan *plan,
 int exec_places(struct exec_plan *plan);
 /* Has every peer's grant for the operation come? */
 bool exec_has_places(struct exec_plan *plan);
+/* Has @conn's, if it is to grant anything? */
+bool exec_has_place(struct exec_plan *plan, struct net_conn *conn);
 /* At the end: take the grants that are left, and wait until all that was sent
  * for reading in place has been read. */
 int exec_leave_places(struct exec_plan *plan);

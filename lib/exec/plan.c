@@ -175,7 +175,7 @@ static int allocate(struct exec_plan *plan)
 
 	for (i = 0; i < sched->n_steps; i++)
 		n_ends += sched->steps[i].n_recv + sched->steps[i].n_send;
-	plan->lanes = base_alloc(sched->n_lanes, sizeof(*plan->lanes));
+	plan->lanes = base_alloc(plan->n_lanes, sizeof(*plan->lanes));
 	plan->steps = base_alloc(sched->n_steps, sizeof(*plan->steps));
 	plan->ends = base_alloc(n_ends, sizeof(struct net_lane *));
 	plan->receives = base_alloc(n_ends, sizeof(struct net_lane *));
@@ -204,8 +204,9 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 	plan->guard = *guard;
 	plan->n_spins = (uint32_t)guard->n_spins_max;
 	plan->switched_ns = exec_switched_ns();
-	plan->n_lanes = sched->n_lanes;
 	plan->is_paired = sched_is_paired(sched->shape.collective);
+	plan->is_parted = sched->shape.collective == SCHED_EXCHANGE;
+	plan->n_lanes = plan->is_parted ? sched->n_steps : sched->n_lanes;
 	plan->read_kinds = NET_PLACE_INPUT;
 	err = allocate(plan);
 	if (err) {
@@ -220,6 +221,17 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 	return 0;
 }
 
+/* Steps that nothing keeps in order, neither a dependency nor a mailbox. */
+static void part_steps(struct exec_plan *plan)
+{
+	uint32_t i;
+
+	for (i = 0; i < plan->n_lanes; i++) {
+		plan->lanes[i].steps = plan->steps + i;
+		plan->lanes[i].n_steps = 1;
+	}
+}
+
 void exec_plan_renew(struct exec_plan *plan)
 {
 	const struct sched *sched = plan->sched;
@@ -229,14 +241,18 @@ void exec_plan_renew(struct exec_plan *plan)
 	for (i = 0; i < sched->n_lanes; i++) {
 		const struct sched_lane *lane = &sched->lanes[i];
 
-		plan->lanes[i].steps = plan->steps + lane->step;
-		plan->lanes[i].n_steps = lane->n_steps;
+		if (!plan->is_parted) {
+			plan->lanes[i].steps = plan->steps + lane->step;
+			plan->lanes[i].n_steps = lane->n_steps;
+		}
 		for (j = lane->step; j < lane->step + lane->n_steps; j++) {
 			compile_step(plan, i, &sched->steps[j],
 				     &plan->steps[j], ends);
 			ends += plan->steps[j].n_recv + plan->steps[j].n_send;
 		}
 	}
+	if (plan->is_parted)
+		part_steps(plan);
 	list_peers(plan);
 }
 
