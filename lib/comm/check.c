@@ -47,22 +47,26 @@ static bool has_all(enum sched_collective collective, bool is_send)
 	}
 }
 
-static int even_extent(const struct comm_op *op, bool is_send,
-		       struct extent *out)
+/* Of both buffers. */
+static int even_extents(const struct comm_op *op, struct extent *from,
+			struct extent *to)
 {
-	size_t rank = (size_t)op->comm->rank;
-	size_t n = 1;
-	size_t bytes;
+	size_t n = (size_t)op->comm->n_ranks;
+	size_t bytes, all;
 
-	if (has_all(op->collective, is_send))
-		n = (size_t)op->comm->n_ranks;
 	if (base_mul_overflows(op->count, wreath_type_size(op->type),
 			       &bytes) ||
-	    base_mul_overflows(bytes, (size_t)op->comm->n_ranks, &out->bytes) ||
-	    out->bytes > SIZE_MAX / 4)
+	    base_mul_overflows(bytes, n, &all) || all > SIZE_MAX / 4)
 		return too_long(op, op->count);
-	out->bytes = n * bytes;
-	out->own = n > 1 ? rank * bytes : 0;
+	*from = (struct extent){.bytes = bytes};
+	*to = *from;
+	/* The most common of all has no blocks. */
+	if (base_likely(op->collective == SCHED_ALL_REDUCE) || n == 1)
+		return 0;
+	if (has_all(op->collective, true))
+		*from = (struct extent){all, (size_t)op->comm->rank * bytes};
+	if (has_all(op->collective, false))
+		*to = (struct extent){all, (size_t)op->comm->rank * bytes};
 	return 0;
 }
 
@@ -124,13 +128,6 @@ static int list_extent(const struct comm_op *op, bool is_send,
 	return 0;
 }
 
-static int get_extent(const struct comm_op *op, bool is_send,
-		      struct extent *out)
-{
-	return op->lists.out_counts ? list_extent(op, is_send, out)
-				    : even_extent(op, is_send, out);
-}
-
 static int check_overlap(const struct comm_op *op, const struct extent *from,
 			 const struct extent *to)
 {
@@ -174,12 +171,17 @@ static int check_own_block(const struct comm_op *op)
 int comm_check_buffers(const struct comm_op *op)
 {
 	struct extent from, to;
-	int err = get_extent(op, true, &from);
+	int err;
 
-	if (!err)
-		err = get_extent(op, false, &to);
-	if (!err)
-		err = check_own_block(op);
+	if (base_likely(!op->lists.out_counts)) {
+		err = even_extents(op, &from, &to);
+	} else {
+		err = list_extent(op, true, &from);
+		if (!err)
+			err = list_extent(op, false, &to);
+		if (!err)
+			err = check_own_block(op);
+	}
 	if (err)
 		return err;
 	if (!reads(op))

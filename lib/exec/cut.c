@@ -115,8 +115,12 @@ size_t exec_chunk(const struct exec_plan *plan, const struct exec_step *step,
 	if (base_unlikely(start >= bytes))
 		return 0;
 	bytes = base_min_size(plan->pass_bytes, bytes - start);
-	share = share_at(plan, bytes, step->channel);
-	end = share_at(plan, bytes, step->channel + 1);
+	share = 0;
+	end = bytes;
+	if (plan->n_pieces != plan->sched->n_pieces) {
+		share = share_at(plan, bytes, step->channel);
+		end = share_at(plan, bytes, step->channel + 1);
+	}
 	piece = base_round_up((end - share + plan->n_pieces - 1) /
 				      plan->n_pieces, BASE_LINE);
 	at = base_min_size(step->piece * piece, end - share);

@@ -30,6 +30,9 @@ struct exec_lane {
 	uint32_t step;
 	uint32_t n_arrived; /* receives of the step that are there */
 	uint64_t pass;
+	/* The bytes of the step's chunk, once they are worked out. */
+	bool has_chunk;
+	size_t offset, bytes;
 	const struct net_lane *waits_for; /* what held it up last */
 	bool is_done;
 };

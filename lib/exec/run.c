@@ -59,6 +59,7 @@ static int advance(struct exec_plan *plan, struct exec_lane *lane,
 			return err ? err : n;
 		n++;
 		lane->n_arrived = 0;
+		lane->has_chunk = false;
 		if (++lane->step < lane->n_steps)
 			continue;
 		lane->step = 0;
@@ -115,6 +116,7 @@ void exec_enter(struct exec_plan *plan)
 		lane->step = 0;
 		lane->pass = 0;
 		lane->n_arrived = 0;
+		lane->has_chunk = false;
 		lane->is_done = false;
 		lane->waits_for = NULL;
 	}

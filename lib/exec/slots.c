@@ -262,11 +262,16 @@ int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane)
 	const void *src[REDUCE_MAX];
 	void *dst[REDUCE_MAX];
 	struct reduce_args fold;
-	size_t offset;
-	size_t bytes = exec_chunk(plan, step, lane->pass, &offset);
+	size_t offset, bytes;
 	bool all_final;
 	int err;
 
+	if (!lane->has_chunk) {
+		lane->bytes = exec_chunk(plan, step, lane->pass, &lane->offset);
+		lane->has_chunk = true;
+	}
+	bytes = lane->bytes;
+	offset = lane->offset;
 	/* Nothing to do, at the other end neither; but the first pass tells
 	 * who disagrees. */
 	if (bytes == EXEC_ABSENT || (!bytes && lane->pass))

@@ -164,8 +164,12 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 	 * where the device keeps line order; place_check() tells elsewhere. */
 	uint64_t word = atomic_load_explicit(
 		(const _Atomic uint64_t *)&grant->word, memory_order_acquire);
-	struct net_place place = load_place(grant);
+	struct net_place place;
 
+	/* Mostly it has not come: its number tells. */
+	if ((uint32_t)word != conn->n_places_taken + 1)
+		return false;
+	place = load_place(grant);
 	if (word != net_word(conn->n_places_taken + 1,
 			     signature ^ place_check(&place)))
 		return false;
