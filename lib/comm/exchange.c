@@ -76,6 +76,17 @@ static int self_differs(const struct wreath_comm *comm, size_t in, size_t out)
 			  comm->names[comm->rank], in, out);
 }
 
+/* On every channel: a collective may have needed some of them only. */
+static bool is_connected(const struct wreath_comm *comm, int peer)
+{
+	int c;
+
+	for (c = 0; c < comm->net->n_channels; c++)
+		if (!net_conn(comm->net, peer, c))
+			return false;
+	return true;
+}
+
 static int connect_for(struct wreath_comm *comm, const struct round *round,
 		       struct exec_plan *plan)
 {
@@ -84,7 +95,7 @@ static int connect_for(struct wreath_comm *comm, const struct round *round,
 	int i;
 
 	for (i = 0; i < comm->n_ranks && !err; i++) {
-		if (i == comm->rank || net_conn(comm->net, i, 0) ||
+		if (i == comm->rank || is_connected(comm, i) ||
 		    (round->in_bytes[i] == EXEC_ABSENT &&
 		     round->out_bytes[i] == EXEC_ABSENT))
 			continue;

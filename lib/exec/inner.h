@@ -188,6 +188,8 @@ static inline unsigned int exec_divisor(const struct exec_plan *plan,
 int exec_places(struct exec_plan *plan);
 /* Has every peer's grant for the operation come? */
 bool exec_has_places(struct exec_plan *plan);
+/* @conn's peer granted what cannot be mapped here: the error for it. */
+int exec_not_mapped(const struct exec_plan *plan, const struct net_conn *conn);
 /* Has @conn's, if it is to grant anything? */
 bool exec_has_place(struct exec_plan *plan, struct net_conn *conn);
 /* At the end: take the grants that are left, and wait until all that was sent

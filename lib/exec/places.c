@@ -159,7 +159,7 @@ static int hear_grants(struct exec_plan *plan)
 	return 0;
 }
 
-static int not_mapped(const struct exec_plan *plan, const struct net_conn *conn)
+int exec_not_mapped(const struct exec_plan *plan, const struct net_conn *conn)
 {
 	return base_error(WREATH_ENET,
 			  "the memory that %s registered cannot be mapped by "
@@ -175,7 +175,7 @@ static int is_readable(const struct exec_plan *plan,
 		return 0;
 	if (((kinds & NET_PLACE_OUTPUT) && !conn->output_map) ||
 	    ((kinds & NET_PLACE_INPUT) && !conn->input_map))
-		return not_mapped(plan, conn);
+		return exec_not_mapped(plan, conn);
 	return 1;
 }
 

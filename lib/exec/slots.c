@@ -255,6 +255,25 @@ static int send_and_consume(const struct exec_plan *plan,
 	return 0;
 }
 
+/* All that the step reads in its peers' memory must be mapped here. */
+static int check_maps(const struct exec_plan *plan,
+		      const struct exec_lane *lane,
+		      const struct exec_step *step)
+{
+	uint32_t i;
+
+	if (!(step->flags & SCHED_RECV_INPUT))
+		return 0;
+	for (i = 0; i < step->n_recv; i++) {
+		const struct net_lane *end = step->recv[i];
+
+		if (is_read_here(plan, lane, step, end) &&
+		    base_unlikely(!end->conn->input_map))
+			return exec_not_mapped(plan, end->conn);
+	}
+	return 0;
+}
+
 int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane)
 {
 	const struct exec_step *step = &lane->steps[lane->step];
@@ -278,6 +297,9 @@ int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane)
 		return 1;
 	err = can_run(plan, lane, step);
 	if (err <= 0)
+		return err;
+	err = check_maps(plan, lane, step);
+	if (err)
 		return err;
 	fold.n_src = (int)sources(plan, lane, step, offset, bytes, src);
 	fold.n_dst = (int)targets(plan, lane, step, offset, dst, &all_final);

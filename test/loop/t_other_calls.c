@@ -3,8 +3,9 @@
  * Goal: ranks of which one makes another call than the rest all get an error,
  * within the deadline, that names two ranks; nobody hangs, and nobody that
  * waited for the odd one returns as if it had come.
- * Method: pairs of calls out of a list, by chance, at the first call and after many
- * good ones; then a call more, by which those learn it whose part was done.
+ * Method: pairs of calls out of a list, by chance, at the first call and after
+ * many good ones; then a call more, by which those learn it whose part was
+ * done.
  */
 #include <stdio.h>
 #include <stdlib.h>
