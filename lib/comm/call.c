@@ -127,6 +127,7 @@ static void sign(const struct comm_op *op, struct net_sign *out)
 		.type = (uint32_t)op->type,
 		.op = (uint32_t)op->op,
 		.root = (uint32_t)op->root,
+		.is_ragged = op->lists.out_counts != NULL,
 	};
 	if (op->op >= WREATH_OP_USER)
 		out->op = WREATH_OP_USER;

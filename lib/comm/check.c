@@ -121,8 +121,11 @@ static int list_extent(const struct comm_op *op, bool is_send,
 		end += counts[i];
 	}
 	out->bytes = reach * elem_bytes;
+	/* In place, what is sent is written as well. */
 	if (has_all(op->collective, is_send))
-		return is_send ? 0 : check_apart(op, counts, displs);
+		return is_send && (uintptr_t)op->send + out->own !=
+					  (uintptr_t)op->recv
+			       ? 0 : check_apart(op, counts, displs);
 	out->bytes = counts[rank] * elem_bytes;
 	out->own = 0;
 	return 0;

@@ -18,7 +18,8 @@ static uint32_t sign_hash(const struct net_sign *sign)
 		mixed ^= (uint64_t)sign->type << 8 | (uint64_t)sign->op << 16 |
 			 (uint64_t)sign->algo << 24 |
 			 (uint64_t)sign->collective << 32 |
-			 (uint64_t)sign->root << 40;
+			 (uint64_t)sign->root << 40 |
+			 (uint64_t)sign->is_ragged << 63;
 	mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9u;
 	return (uint32_t)(mixed >> 32);
 }

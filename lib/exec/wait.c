@@ -37,6 +37,7 @@ void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 		"a duplicate of the communicator",
 	};
 	char extra[64] = "";
+	char what[32];
 	size_t n = 0;
 
 	if (sign->collective - SCHED_N_COLLECTIVES < base_countof(others)) {
@@ -59,8 +60,14 @@ void exec_sign_text(const struct net_sign *sign, char *out, size_t size)
 	if (sched_is_rooted(collective))
 		snprintf(extra + n, sizeof(extra) - n, ", root %" PRIu32,
 			 sign->root);
-	snprintf(out, size, "%s(count %" PRIu64 ", %s%s)%s%s", name,
-		 sign->count, base_type_name(sign->type), extra,
+	if (sign->is_ragged)
+		snprintf(what, sizeof(what), "lists #%08" PRIx32,
+			 (uint32_t)sign->count);
+	else
+		snprintf(what, sizeof(what), "count %" PRIu64, sign->count);
+	snprintf(out, size, "%s%s(%s, %s%s)%s%s", name,
+		 sign->is_ragged ? "_v" : "", what,
+		 base_type_name(sign->type), extra,
 		 algo ? " by " : "", algo ? algo : "");
 }
 
@@ -100,7 +107,7 @@ static int ask(const struct exec_plan *plan, struct net_conn *conn,
 	if (theirs.count == mine->count && theirs.type == mine->type &&
 	    theirs.op == mine->op && theirs.algo == mine->algo &&
 	    theirs.collective == mine->collective &&
-	    theirs.root == mine->root)
+	    theirs.root == mine->root && theirs.is_ragged == mine->is_ragged)
 		return 0;
 	return disagree(plan, conn->peer, &theirs);
 }

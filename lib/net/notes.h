@@ -13,13 +13,13 @@
 /* What an operation is; both ends of a link compare. */
 struct net_sign {
 	uint64_t seq;
-	uint64_t count;
+	uint64_t count; /* where @is_ragged: a hash of the lists */
 	uint32_t collective;
 	uint32_t type;
 	uint32_t op;
 	uint32_t algo;
 	uint32_t root;
-	uint32_t pad;
+	uint32_t is_ragged; /* a v-form: blocks of different lengths */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include "net/inner.h"
 
 #define SIGN_WORDS 4u
+#define SIGN_RAGGED 0x8000u /* beside the algorithm */
 
 static uint64_t check_of(const uint64_t words[SIGN_WORDS])
 {
@@ -23,7 +24,7 @@ void net_sign_post(struct net *net, const struct net_sign *sign)
 		sign->seq, sign->count,
 		(uint64_t)sign->collective << 32 | sign->type,
 		(uint64_t)sign->op << 48 | (uint64_t)sign->root << 16 |
-			sign->algo};
+			(sign->is_ragged ? SIGN_RAGGED : 0) | sign->algo};
 	size_t i;
 
 	/* No order is needed: the check tells a reader which is which. */
@@ -45,8 +46,8 @@ static bool decode(const uint64_t words[SIGN_WORDS + 1], struct net_sign *sign)
 	sign->type = (uint32_t)words[2];
 	sign->op = (uint32_t)(words[3] >> 48);
 	sign->root = (uint32_t)(words[3] >> 16);
-	sign->algo = (uint32_t)words[3] & 0xffffu;
-	sign->pad = 0;
+	sign->algo = (uint32_t)words[3] & (SIGN_RAGGED - 1);
+	sign->is_ragged = (words[3] & SIGN_RAGGED) != 0;
 	return true;
 }
 
