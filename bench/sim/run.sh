@@ -37,8 +37,8 @@ export WREATH_SLOT_BYTES=$slot_bytes WREATH_SLOTS=$slots
 
 measure() {
 	timeout -k 5 60 "$build/wreath" perf "$collective" -g "$1" \
-		--algo "$2" --sizes "${sizes// /,}" --place out -n "$iters" -w 1 \
-		-c 1 -q --csv - 2>"$tmp/err"
+		--algo "$2" --sizes "${sizes// /,}" --place out \
+		-n "$iters" -w 1 -c 1 -q --csv - 2>"$tmp/err"
 }
 
 predict() {
