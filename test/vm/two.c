@@ -58,6 +58,12 @@ static const struct fault faults[] = {
 	{"silent", NETEM "loss 100%", CLEAN, NULL, 1000, 32 << 10, true, NULL},
 	{"down", "ip link set $NETDEV down", "ip link set $NETDEV up", NULL,
 	 1000, 32 << 10, true, NULL},
+	/* So that several kinds of call are under way when it goes. */
+	{"flaps", "touch /run/flaps; (for i in 1 2 3; do"
+	 " ip link set $NETDEV down; sleep 0.6; ip link set $NETDEV up;"
+	 " sleep 1.2; done; rm /run/flaps) &",
+	 "while [ -e /run/flaps ]; do sleep 0.1; done", NULL, 110, 32 << 10,
+	 false, NULL},
 	/* Nothing is wrong, and the two hosts are told apart. */
 	{"tree", NULL, NULL, NULL, 30, 64 << 10, false, "tree"},
 	{"split-ring", NULL, NULL, NULL, 30, 128 << 10, false, "split-ring"},
@@ -105,12 +111,13 @@ static void shell(struct run *run, const char *command)
 		complain(run, "this failed: %s", command);
 }
 
-/* One call, the same on all ranks, checked in full: 0 or an error. */
-static int try_one(struct run *run, const struct fault *fault)
+/*
+ * One call, @only or any, the same on all ranks, checked in full: 0 or an
+ * error.
+ */
+static int try_one(struct run *run, const struct fault *fault, int only)
 {
-	/* What a link that is away is told of is tried with the one call. */
-	const struct calls_plan plan = {
-		.bytes = fault->bytes, .only = fault->lasts ? ALL_REDUCE : -1};
+	const struct calls_plan plan = {.bytes = fault->bytes, .only = only};
 	struct trial_call call;
 	int err;
 
@@ -132,13 +139,14 @@ static void tell(struct run *run, const struct fault *fault)
 
 static void survive(struct run *run, const struct fault *fault)
 {
-	int err = 0;
+	/* Connects all: what a link is to survive is what is connected. */
+	int err = try_one(run, fault, ALL_TO_ALL);
 	int i;
 
 	if (run->is_first)
 		shell(run, run->host == 'b' ? fault->begin : fault->begin_a);
 	for (i = 0; i < fault->n_trials && !err && !*run->text; i++)
-		err = try_one(run, fault);
+		err = try_one(run, fault, -1);
 	if (err)
 		complain(run, "%s: %s", wreath_error_name(err),
 			 wreath_error_text());
@@ -189,13 +197,13 @@ static void fail_for_good(struct run *run, const struct fault *fault)
 	int err;
 	int i;
 
-	err = try_one(run, fault);
+	err = try_one(run, fault, ALL_REDUCE);
 	if (run->host == 'b' && run->is_first)
 		shell(run, fault->begin);
 	began = ranks_now();
 	for (i = 0; i < fault->n_trials && !err && !*run->text; i++) {
 		began = ranks_now();
-		err = try_one(run, fault);
+		err = try_one(run, fault, ALL_REDUCE);
 	}
 	if (!err)
 		complain(run, "nothing failed");
