@@ -133,7 +133,8 @@ static int try_one(struct run *run, const struct fault *fault, int only)
 static void tell(struct run *run, const struct fault *fault)
 {
 	printf("@ %s %d %s %.1f %s\n", fault->name, run->rank.rank,
-	       *run->text ? "FAIL" : "PASS", ranks_now() - run->start, run->text);
+	       *run->text ? "FAIL" : "PASS", ranks_now() - run->start,
+	       run->text);
 	fflush(stdout);
 }
 
