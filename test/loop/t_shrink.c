@@ -222,6 +222,9 @@ static int destroy_or_shrink(struct rank *rank)
 
 	if (err)
 		return err;
+	/* An abort may reach those that are still in the sum. */
+	if (!rank_barrier(rank))
+		return rank_broken(rank, "some did not come");
 	if (rank->rank == 1) {
 		/* Aborted, it need not wait for anybody. */
 		wreath_comm_abort(rank->comm);
