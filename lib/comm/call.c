@@ -92,22 +92,38 @@ enum sched_algo comm_choose(const struct wreath_comm *comm,
 		       : guess(comm, collective, bytes);
 }
 
-static int choose(struct wreath_comm *comm, const struct net_sign *sign,
-		  size_t bytes, enum sched_algo *algo)
+/* By how many channels: fewer for what is short, or as a rule says. */
+static int n_channels(const struct wreath_comm *comm, size_t bytes, int ruled)
+{
+	int n = comm->net->n_channels;
+
+	if (ruled)
+		return ruled < n ? ruled : n;
+	return bytes <= SCHED_ONE_CHANNEL_MAX ? 1 : n;
+}
+
+/* Sets @sign's algorithm, and the channels. */
+static int choose(struct wreath_comm *comm, size_t bytes, struct net_sign *sign,
+		  int *channels)
 {
 	enum sched_collective collective =
 		(enum sched_collective)sign->collective;
+	enum sched_algo algo = wanted(comm, collective, bytes);
 	const struct sched_chooser *chooser;
+	const struct sched_span *span;
 	int err;
 
-	*algo = wanted(comm, collective, bytes);
-	if (base_unlikely(*algo != SCHED_N_ALGOS))
+	if (base_unlikely(algo != SCHED_N_ALGOS)) {
+		sign->algo = (uint32_t)algo;
+		*channels = n_channels(comm, bytes, 0);
 		return 0;
+	}
 	chooser = comm_chooser(comm, collective);
 	if (base_unlikely(!chooser)) {
 		/* All ranks come here together, or disagree, which is told
 		 * before they exchange what no other call would. */
 		err = 0;
+		sign->algo = SCHED_N_ALGOS;
 		if (!comm->is_plain) {
 			net_sign_post(comm->net, sign);
 			err = comm_compare(comm, sign);
@@ -117,7 +133,9 @@ static int choose(struct wreath_comm *comm, const struct net_sign *sign,
 		if (err)
 			return err;
 	}
-	*algo = sched_chooser_find(chooser, bytes)->algo;
+	span = sched_chooser_find(chooser, bytes);
+	sign->algo = (uint32_t)span->algo;
+	*channels = n_channels(comm, bytes, span->n_channels);
 	return 0;
 }
 
@@ -136,13 +154,24 @@ static void sign(const struct comm_op *op, struct net_sign *out)
 		out->op = WREATH_OP_USER;
 }
 
+/*
+ * The bytes of all blocks, to choose by.  Where each rank knows those of its
+ * own only, all must take the same number: as if there were no end of them.
+ */
+static size_t bytes_of(const struct comm_op *op, const struct exec_args *args)
+{
+	if (op->lists.out_counts && op->collective == SCHED_ALL_TO_ALL)
+		return SIZE_MAX;
+	return args->longest * (size_t)sched_n_blocks(op->collective,
+						      op->comm->n_ranks);
+}
+
 static int run(struct comm_op *op)
 {
 	struct wreath_comm *comm = op->comm;
 	struct exec_args args;
 	struct exec_plan *plan;
-	enum sched_algo algo;
-	int err;
+	int channels, err;
 
 	if (comm->n_ranks == 1)
 		return comm_run_alone(op);
@@ -153,15 +182,10 @@ static int run(struct comm_op *op)
 	if (err)
 		return err;
 	args.sign.seq = comm_next_seq(comm);
-	args.sign.algo = SCHED_N_ALGOS;
-	err = choose(comm, &args.sign,
-		     args.longest * (size_t)sched_n_blocks(op->collective,
-							   comm->n_ranks),
-		     &algo);
+	err = choose(comm, bytes_of(op, &args), &args.sign, &channels);
 	if (base_unlikely(err))
 		return err;
-	args.sign.algo = (uint32_t)algo;
-	err = comm_plan(comm, algo, &args.sign, &plan);
+	err = comm_plan(comm, channels, &args.sign, &plan);
 	return err ? err : exec_run(plan, &args);
 }
 

@@ -143,7 +143,7 @@ static int run_round(struct wreath_comm *comm, const struct round *round)
 
 	if (in != out)
 		return self_differs(comm, in, out);
-	err = comm_plan(comm, SCHED_DIRECT, &args.sign, &plan);
+	err = comm_plan(comm, comm->net->n_channels, &args.sign, &plan);
 	if (!err)
 		err = connect_for(comm, round, plan);
 	if (!err)

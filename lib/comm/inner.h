@@ -88,7 +88,7 @@ struct wreath_comm {
 /* A plan and what it is of; for each root, in a list. */
 struct comm_plan {
 	struct comm_plan *next;
-	int root;
+	int root, n_channels;
 	struct sched *sched;
 	struct exec_plan *plan;
 };
@@ -288,17 +288,19 @@ int comm_chooser_new(struct wreath_comm *comm,
 		     const struct sched_chooser **out);
 
 /* plans.c: the plan of @shape's operation, connected; made at first use. */
-int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+int comm_plan_new(struct wreath_comm *comm, int n_channels,
 		  const struct net_sign *sign, struct exec_plan **out);
-static inline int comm_plan(struct wreath_comm *comm, enum sched_algo algo,
+static inline int comm_plan(struct wreath_comm *comm, int n_channels,
 			    const struct net_sign *sign, struct exec_plan **out)
 {
-	const struct comm_plan *plan = comm->plans[sign->collective][algo];
+	const struct comm_plan *plan =
+		comm->plans[sign->collective][sign->algo];
 
-	while (plan && plan->root != (int)sign->root)
+	while (plan && (plan->root != (int)sign->root ||
+			plan->n_channels != n_channels))
 		plan = plan->next;
 	if (base_unlikely(!plan))
-		return comm_plan_new(comm, algo, sign, out);
+		return comm_plan_new(comm, n_channels, sign, out);
 	*out = plan->plan;
 	return 0;
 }

@@ -68,15 +68,15 @@ static void plan_free(struct comm_plan *plan)
 	base_free(plan);
 }
 
-int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
+int comm_plan_new(struct wreath_comm *comm, int n_channels,
 		  const struct net_sign *sign, struct exec_plan **out)
 {
-	struct comm_plan **list = &comm->plans[sign->collective][algo];
+	struct comm_plan **list = &comm->plans[sign->collective][sign->algo];
 	struct sched_shape shape = {
 		.collective = (enum sched_collective)sign->collective,
-		.algo = algo,
+		.algo = (enum sched_algo)sign->algo,
 		.n_ranks = comm->n_ranks,
-		.n_channels = comm->net->n_channels,
+		.n_channels = n_channels,
 		.root = (int)sign->root,
 		.n_nodes = comm->n_nodes,
 		.nodes = comm->nodes,
@@ -87,6 +87,7 @@ int comm_plan_new(struct wreath_comm *comm, enum sched_algo algo,
 	if (!plan)
 		return WREATH_ENOMEM;
 	plan->root = shape.root;
+	plan->n_channels = n_channels;
 	err = plan_new(comm, &shape, sign, plan);
 	if (err) {
 		plan_free(plan);

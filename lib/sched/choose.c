@@ -73,7 +73,10 @@ double sched_chooser_seconds(const struct sched_chooser *chooser,
 {
 	if ((unsigned int)algo >= SCHED_N_ALGOS || !chooser->has_form[algo])
 		return -1;
-	return sched_seconds(&chooser->stats[algo], &chooser->cost, bytes);
+	return sched_seconds(bytes <= SCHED_ONE_CHANNEL_MAX
+				     ? &chooser->narrow[algo]
+				     : &chooser->stats[algo],
+			     &chooser->cost, bytes);
 }
 
 static bool rule_fits(const struct sched_rule *rule, const struct asked *asked,
@@ -137,7 +140,7 @@ static bool ask_table(const struct asked *asked, size_t bytes,
 }
 
 /* Where predictions are as good as equal the one with fewer messages wins. */
-#define EQUAL 0.99
+#define EQUAL 0.9999
 static const enum sched_algo simplest_first[SCHED_N_ALGOS] = {
 	SCHED_ONESHOT, SCHED_DIRECT, SCHED_TWOSHOT, SCHED_RING, SCHED_HALVING,
 	SCHED_TREE, SCHED_SPLIT_RING,
@@ -149,7 +152,11 @@ static struct sched_span choose(const struct asked *asked, size_t bytes)
 	double least = -1;
 	int i;
 
-	if (ask_rules(asked, bytes, &span) || ask_table(asked, bytes, &span))
+	if (ask_rules(asked, bytes, &span))
+		return span;
+	if (asked->shape->n_channels > 1 && bytes <= SCHED_ONE_CHANNEL_MAX)
+		span.n_channels = 1;
+	if (ask_table(asked, bytes, &span))
 		return span;
 	for (i = 0; i < SCHED_N_ALGOS; i++) {
 		double seconds = sched_chooser_seconds(
@@ -254,8 +261,14 @@ static int count_forms(struct sched_chooser *chooser,
 		if (!sched_generator(form.collective, form.algo) ||
 		    (is_direct && form.n_ranks > SCHED_DIRECT_RANKS_MAX))
 			continue;
+		form.n_channels = shape->n_channels;
 		err = sched_stats_make(&form, &chooser->cost,
 				       &chooser->stats[i]);
+		chooser->narrow[i] = chooser->stats[i];
+		form.n_channels = 1;
+		if (!err && shape->n_channels > 1)
+			err = sched_stats_make(&form, &chooser->cost,
+					       &chooser->narrow[i]);
 		if (err && err != WREATH_EUNSUP)
 			return err;
 		chooser->has_form[i] = !err;

@@ -66,6 +66,7 @@ void sched_cost_measured(struct sched_cost *cost,
 	for (t = 0; t < SCHED_TIERS; t++) {
 		double latency = -1;
 		double bandwidth = 0;
+		double overhead = 0;
 
 		for (i = 0; i < n; i++) {
 			double rate = all[i].bandwidth[t];
@@ -74,6 +75,7 @@ void sched_cost_measured(struct sched_cost *cost,
 			if (!(all[i].latency[t] >= 0))
 				continue;
 			latency = fmax(latency, all[i].latency[t]);
+			overhead = fmax(overhead, all[i].overhead[t]);
 			if (rate > 0 && (!(bandwidth > 0) || rate < bandwidth))
 				bandwidth = rate;
 		}
@@ -81,6 +83,8 @@ void sched_cost_measured(struct sched_cost *cost,
 			continue;
 		cost->tiers[t].latency = latency;
 		cost->tiers[t].bandwidth = bandwidth;
+		if (overhead > 0)
+			cost->tiers[t].overhead = overhead;
 	}
 }
 

@@ -53,6 +53,7 @@ void sched_cost_default(struct sched_cost *cost, int n_ranks, int n_cores);
 /* What one rank has measured, with the ranks that it was paired with. */
 struct sched_measured {
 	double latency[SCHED_TIERS];   /* negative: was not measured */
+	double overhead[SCHED_TIERS];  /* 0: was not measured */
 	double bandwidth[SCHED_TIERS]; /* 0: without a limit of its own */
 	uint32_t maps_all; /* memory of all others of its node is mapped */
 	uint32_t is_plain; /* ... of all ranks, and unpaced */
@@ -166,17 +167,26 @@ bool sched_parse_time(const char *text, double *seconds);
 /* ---- choose.c ---- */
 
 #define SCHED_SPANS_MAX 64
+/*
+ * Vectors up to here go by one channel, the first, which has the fastest rail:
+ * each channel costs messages of its own, which cost more than they save where
+ * there is little to share (8 us a message at 2 Gb/s, or 0.3 us at 100 Gb/s,
+ * are the time of 2 to 4 KB, and a second rail takes half at best).
+ */
+#define SCHED_ONE_CHANNEL_MAX (16 << 10)
 
 /* Which algorithm for which size: made once, looked up in each call. */
 struct sched_chooser {
 	struct sched_cost cost;
 	struct sched_stats stats[SCHED_N_ALGOS];
+	/* On one channel, for what is not worth more: SCHED_ONE_CHANNEL_MAX. */
+	struct sched_stats narrow[SCHED_N_ALGOS];
 	bool has_form[SCHED_N_ALGOS];
 	uint32_t n_spans;
 	struct sched_span {
 		size_t bytes_max; /* SIZE_MAX in the last */
 		enum sched_algo algo;
-		int n_channels; /* by rule; 0: as the communicator has */
+		int n_channels; /* 0: all that the communicator has */
 		bool is_ruled;	/* not by the model */
 	} spans[SCHED_SPANS_MAX];
 };
@@ -184,7 +194,7 @@ struct sched_chooser {
 /*
  * For @shape, whatever its algo: the user's rules come first (@tuning, NULL:
  * none), then what was measured for plain ports, then the least of the
- * predictions, or one within a hundredth of it that is simpler.
+ * predictions, and of those that are as good as equal the simplest.
  * @settings: enum sched_setting, or'd.  WREATH_EUNSUP: no algorithm has a form
  * for the collective; WREATH_ENOMEM.
  */
