@@ -21,7 +21,7 @@ static const struct row {
 	size_t ring_min;
 } rows[] = {
 	{2, 1 << 10, SIZE_MAX}, /* a ring of two is twoshot in one lane */
-	{4, 4 << 10, SIZE_MAX},
+	{4, 2 << 10, SIZE_MAX},
 	{8, 2 << 10, SIZE_MAX},
 	{16, 1 << 10, 256 << 20},
 	{SCHED_RANKS_MAX, 1 << 10, 64 << 20},
