@@ -179,93 +179,66 @@ static void run_body(rank_body *body, const void *arg, int least, int most)
 
 /* ---- one message waits for another ---- */
 
-/* How often rank 0 sends to rank 2 in its group. */
+struct chain {
+	int n_twice; /* how often rank 0 sends to rank 2 in its group */
+	size_t bytes;
+	bool is_connected;
+};
+
+/*
+ * Rank 0 sends to ranks 1 and 2 in a group; rank 2 takes its messages and sends
+ * one to rank 1, which takes rank 0's after that.
+ */
 static int chain(struct rank *rank)
 {
-	int n_twice = *(const int *)rank->arg;
+	const struct chain *chain = rank->arg;
+	size_t bytes = chain->bytes;
 	const struct message messages[] = {
-		{.from = 0, .to = 2, .bytes = LONG},
-		{.from = 0, .to = 2, .bytes = LONG},
-		{.from = 2, .to = 1, .bytes = LONG},
-		{.from = 0, .to = 1, .bytes = LONG},
+		{.from = 0, .to = 2, .bytes = bytes},
+		{.from = 0, .to = 2, .bytes = bytes},
+		{.from = 2, .to = 1, .bytes = bytes},
+		{.from = 0, .to = 1, .bytes = bytes},
 	};
 	const uint64_t cuts[] = {6, 6, 6, 6};
 	const struct program program = {
-		.messages = messages + 2 - n_twice,
-		.n = 2 + n_twice,
+		.messages = messages + 2 - chain->n_twice,
+		.n = 2 + chain->n_twice,
 		.cuts = cuts,
 	};
+	int err = 0;
 
-	return run_program(rank, &program);
+	if (chain->is_connected)
+		err = wreath_barrier(rank->comm, NULL);
+	return err ? err : run_program(rank, &program);
 }
 
-/*
- * Rank 0 sends to ranks 1 and 2 in a group; rank 2 takes its message and sends
- * one to rank 1, which takes rank 0's after that.
- */
+static void run_chains(int n_twice, bool is_connected)
+{
+	static const size_t lengths[] = {0, 10, 5000, LONG};
+	size_t i;
+
+	ranks_set("WREATH_TIMEOUT", "5s");
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct chain arg = {n_twice, lengths[i], is_connected};
+
+		ranks_set("WREATH_CHANNELS", "1");
+		run_body(chain, &arg, 3, 4);
+		ranks_set("WREATH_CHANNELS", "2");
+		run_body(chain, &arg, 3, 4);
+	}
+}
+
 static void ranks_that_meet_do_not_wait_for_others(void **state)
 {
-	static const int once = 1;
-
 	(void)state;
-	ranks_set("WREATH_TIMEOUT", "5s");
-	run_body(chain, &once, 3, 3);
-	ranks_set("WREATH_CHANNELS", "2");
-	run_body(chain, &once, 3, 3);
-}
-
-/* Rank 1's message stands before both of rank 2's in rank 0's group. */
-static int chain_of_two(struct rank *rank)
-{
-	static const size_t lengths[] = {10, 5000, LONG};
-	char *a, *b;
-	size_t i;
-	int err = wreath_barrier(rank->comm, NULL);
-	struct message to_1 = {.from = 0, .to = 1};
-	struct message to_2 = {.from = 0, .to = 2};
-	struct message on = {.from = 2, .to = 1};
-
-	a = malloc(LONG);
-	b = malloc(LONG);
-	for (i = 0; i < 3 && !err; i++) {
-		to_1.bytes = to_2.bytes = on.bytes = lengths[i];
-		if (rank->rank == 0) {
-			wreath_group_start();
-			send_one(rank, a, &to_1, 0);
-			send_one(rank, b, &to_2, 0);
-			send_one(rank, b, &to_2, 0);
-			err = wreath_group_end();
-		} else if (rank->rank == 2) {
-			err = recv_one(rank, b, &to_2);
-			if (!err)
-				err = recv_one(rank, b, &to_2);
-			if (!err)
-				err = check_one(rank, b, &to_2, 0);
-			if (!err)
-				err = send_one(rank, b, &on, 0);
-		} else {
-			err = recv_one(rank, b, &on);
-			if (!err)
-				err = recv_one(rank, a, &to_1);
-			if (!err)
-				err = check_one(rank, a, &to_1, 0);
-		}
-	}
-	free(a);
-	free(b);
-	return err;
+	run_chains(1, false);
 }
 
 static void a_second_message_does_not_wait_for_another_peer(void **state)
 {
-	static const int twice = 2;
-
 	(void)state;
-	ranks_set("WREATH_TIMEOUT", "5s");
-	run_body(chain_of_two, NULL, 3, 3);
-	run_body(chain, &twice, 3, 3);
-	ranks_set("WREATH_CHANNELS", "2");
-	run_body(chain_of_two, NULL, 3, 3);
+	run_chains(2, true);
+	run_chains(2, false);
 }
 
 /* A rank that sends, and takes later, with one that does both at once. */
