@@ -222,6 +222,8 @@ int exec_run_messages(struct exec_plan *plan)
 
 	plan->uses_places = true;
 	plan->streams = false;
+	/* Each lane looks for its own. */
+	plan->n_missing = 1;
 	enter(plan);
 	exec_wait_reset(&wait);
 	for (;;) {

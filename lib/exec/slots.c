@@ -62,7 +62,7 @@ static int can_run(struct exec_plan *plan, struct exec_lane *lane,
 		return 0;
 	}
 	if ((step->flags & (SCHED_SEND_FINAL | SCHED_RECV_INPUT)) &&
-	    (plan->n_missing || plan->is_parted) && needs_place(plan, lane))
+	    plan->n_missing && needs_place(plan, lane))
 		return has_places(plan, lane, step);
 	return 1;
 }
