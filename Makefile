@@ -145,8 +145,8 @@ $B/test/loop/%: $B/test/loop/%.o $(loop_help) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
 
 # Programs that run in virtual machines only.
-$B/test/vm/%: $B/test/vm/%.o $B/test/loop/model.o $B/lib.a
-	$(Q)$(CC) $(ldflags) $^ $(ldlibs) -o $@
+$B/test/vm/%: $B/test/vm/%.o $(loop_help) $B/lib.a
+	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
 
 # libibverbs over the soft device, for programs that judge it.
 $(dropin_obj): visible := -fvisibility=default

@@ -129,10 +129,11 @@ static double least_exposed(const struct trial *trial,
 			    enum plan_fabric_name fabric,
 			    const struct counted *counted)
 {
-	struct plan_engine engines[SCHED_N_ALGOS];
+	struct plan_engine engines[SCHED_N_ALGOS] = {0};
+	enum sched_algo best = try_engines(trial, need, fabric, counted,
+					   engines);
 
-	return engines[try_engines(trial, need, fabric, counted, engines)]
-		.exposed;
+	return engines[best].exposed;
 }
 
 static bool is_enough(const struct trial *trial, double exposed)

@@ -196,7 +196,8 @@ rxe() {
 	done
 	# shellcheck disable=SC2016
 	command='export RESULTS=$VM_OUT/results; mkdir -p $RESULTS; status=0'
-	command="$command; test/vm/suite.sh $B rxe0 || status=1; unset RESULTS"
+	command="$command; test/vm/suite.sh $B rxe0 || status=1"
+	command="$command; test/vm/rails.sh $B || status=1; unset RESULTS"
 	command="$command; test/vm/t_cm.sh $B || status=1"
 	command="$command; B=$B test/vm/t_gids.sh || status=1; exit \$status"
 	several vm 600 test/vm/vm.sh -t 590 "$command"

@@ -39,7 +39,7 @@ openmpi() {
 		timeout 100 mpirun.openmpi "${root[@]}" --mca pml ucx \
 		--mca opal_common_ucx_tls any \
 		--mca opal_common_ucx_devices any \
-		--bind-to core -n 2 "$build/peers/openmpi" "$@"
+		--bind-to core -n 2 "$build/peers/openmpi" all_reduce "$@"
 }
 
 for round in $(seq "$rounds"); do

@@ -107,8 +107,11 @@ static int choose(struct wreath_comm *comm, const struct net_sign *sign,
 	if (base_unlikely(!chooser)) {
 		/* All ranks come here together, or disagree, which is told
 		 * before they exchange what no other call would. */
-		net_sign_post(comm->net, sign);
-		err = comm_compare(comm, sign);
+		err = 0;
+		if (!comm->is_plain) {
+			net_sign_post(comm->net, sign);
+			err = comm_compare(comm, sign);
+		}
 		if (!err)
 			err = comm_chooser_new(comm, collective, &chooser);
 		if (err)

@@ -29,7 +29,9 @@ struct group {
 
 static bool is_before(const struct entry *all, int a, int b)
 {
-	return all[a].key < all[b].key || (all[a].key == all[b].key && a < b);
+	if (all[a].key != all[b].key)
+		return all[a].key < all[b].key;
+	return a < b;
 }
 
 static void find_group(const struct wreath_comm *parent,

@@ -19,12 +19,18 @@ int comm_compare(struct wreath_comm *comm, const struct net_sign *sign)
 	struct net_sign *all =
 		base_alloc((size_t)comm->n_ranks, sizeof(*all));
 	char a[128], b[128];
+	uint64_t sum = 0;
 	int err, i;
 
 	if (!all)
 		return WREATH_ENOMEM;
 	err = boot_all_gather(comm->boot, sign, sizeof(*sign), all);
 	for (i = 0; i < comm->n_ranks && !err; i++) {
+		/* At the end it is for each rank to tell. */
+		if (sign->collective == COMM_END) {
+			sum += all[i].count;
+			all[i].count = sign->count;
+		}
 		if (!memcmp(&all[i], sign, sizeof(*sign)))
 			continue;
 		exec_sign_text(sign, a, sizeof(a));
@@ -38,6 +44,7 @@ int comm_compare(struct wreath_comm *comm, const struct net_sign *sign)
 				 (unsigned long long)all[i].seq, b,
 				 comm->names[i]);
 	}
+	comm->n_untaken = sum;
 	base_free(all);
 	return err;
 }

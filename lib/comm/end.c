@@ -9,6 +9,8 @@ int comm_meet(struct wreath_comm *comm, uint64_t ticket, uint32_t what)
 
 	comm_await_turn(comm, ticket);
 	sign.seq = comm_next_seq(comm);
+	if (what == COMM_END)
+		sign.count = comm_exchange_sum(comm);
 	err = comm_error(comm);
 	if (err || !comm->boot)
 		return err;
@@ -22,7 +24,8 @@ static int finalize(struct wreath_comm *comm)
 	uint64_t ticket = comm_ticket(comm);
 	int err = comm_meet(comm, ticket, COMM_END);
 
-	if (!err && comm->boot) {
+	/* All ranks conclude alike. */
+	if (!err && comm->boot && comm->n_untaken) {
 		err = comm_exchange_end(comm);
 		if (err)
 			err = comm_fail(comm, err);

@@ -53,6 +53,7 @@ enum comm_call {
 struct wreath_comm {
 	uint64_t magic;
 	int rank, n_ranks;
+	bool is_plain; /* soft ports, and all memory in reach */
 	bool crowded, all_local, all_ports, is_final;
 	int n_nodes;
 	int max_rails; /* 0: as many as there are */
@@ -75,6 +76,7 @@ struct wreath_comm {
 	size_t n_queues; /* words of it */
 	struct wreath_stream *worker; /* for groups of several; or NULL */
 	char barrier[2];     /* what a barrier folds */
+	uint64_t n_untaken;  /* the sum of all ranks' comm_exchange_sum() */
 	uint64_t n_collectives; /* run: the number of the next */
 	_Atomic uint64_t next_ticket;	/* of the next call */
 	_Atomic uint64_t turn;		/* the ticket that may run */
@@ -172,7 +174,9 @@ void comm_group_forget(const struct wreath_comm *comm);
 
 /* exchange.c: SCHED_EXCHANGE, one send or receive, or those of a group. */
 int comm_exchange_run(const struct comm_op *op);
-/* The communicator ends: has every message been received?  Collective. */
+/* Messages that this rank has sent, less those that it has received. */
+uint64_t comm_exchange_sum(const struct wreath_comm *comm);
+/* The sums of all ranks are not 0: who has not received?  Collective. */
 int comm_exchange_end(struct wreath_comm *comm);
 
 /* factor.c */

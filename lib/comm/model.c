@@ -110,43 +110,33 @@ static void count_cores(const struct wreath_comm *comm, int *n_ranks,
 	}
 }
 
-static bool is_plain(const struct wreath_comm *comm)
-{
-	return comm->all_local && net_maps_all(comm->net);
-}
-
 static int gather(struct wreath_comm *comm, const struct sched_measured *mine,
 		  struct sched_measured *all)
 {
 	return boot_all_gather(comm->boot, mine, sizeof(*mine), all);
 }
 
-/*
- * The first round tells whether there is anything to measure: all ranks must
- * measure, or none.
- */
+/* All ranks measure, or none. */
 static int measure(struct wreath_comm *comm, struct comm_model *model)
 {
 	struct sched_measured mine = {.maps_all = 1};
-	struct sched_measured *all =
-		base_alloc((size_t)comm->n_ranks, sizeof(*all));
-	int err = all ? 0 : WREATH_ENOMEM;
-	int t;
+	struct sched_measured *all;
+	int err, t;
 
+	if (comm->is_plain) {
+		model->cost.is_plain = true;
+		return 0;
+	}
+	all = base_alloc((size_t)comm->n_ranks, sizeof(*all));
+	if (!all)
+		return WREATH_ENOMEM;
 	for (t = 0; t < SCHED_TIERS; t++)
 		mine.latency[t] = -1;
-	mine.is_plain = is_plain(comm);
+	err = comm_measure(comm, &mine);
 	if (!err)
 		err = gather(comm, &mine, all);
 	if (!err)
 		sched_cost_measured(&model->cost, all, comm->n_ranks);
-	if (!err && !model->cost.is_plain) {
-		err = comm_measure(comm, &mine);
-		if (!err)
-			err = gather(comm, &mine, all);
-		if (!err)
-			sched_cost_measured(&model->cost, all, comm->n_ranks);
-	}
 	base_free(all);
 	return err;
 }

@@ -83,6 +83,23 @@ static unsigned int settings(const struct wreath_comm *comm)
 	       (is_soft ? 0u : SCHED_APART);
 }
 
+/*
+ * Who has no way to a peer fails them all, before anyone goes on.  And do all
+ * ranks reach the memory of all, by ports that need not be measured?
+ */
+static int agree_plain(struct wreath_comm *comm)
+{
+	char mine = comm->all_local && net_maps_all(comm->net);
+	char all[COMM_RANKS_MAX];
+	int err = boot_all_gather(comm->boot, &mine, 1, all);
+	int i;
+
+	comm->is_plain = !err;
+	for (i = 0; i < comm->n_ranks && !err; i++)
+		comm->is_plain &= all[i] != 0;
+	return err;
+}
+
 int comm_ports_open(struct wreath_comm *comm)
 {
 	int err = open_net(comm);
@@ -91,8 +108,5 @@ int comm_ports_open(struct wreath_comm *comm)
 		err = tell_ports(comm);
 	if (!err)
 		comm->settings = settings(comm);
-	/* Who has no way to a peer fails them all, before anyone goes on. */
-	if (!err)
-		err = boot_all_gather(comm->boot, NULL, 0, NULL);
-	return err;
+	return err ? err : agree_plain(comm);
 }

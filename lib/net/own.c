@@ -8,7 +8,7 @@
 static void show(const struct net_offer *offer, bool one_host, int max,
 		 struct net_own_rail *out, int *n)
 {
-	uint8_t places[NET_PORTS_MAX];
+	uint8_t places[NET_PORTS_MAX] = {0};
 	struct net_rails rails = {.ports = places};
 	int i;
 

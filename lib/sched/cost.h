@@ -16,7 +16,7 @@
 /* Where a message goes: tier 0 is within a node, tier 1 + r is rail r. */
 #define SCHED_TIERS (1 + SCHED_RAILS_MAX)
 /* Shapes of more ranks are not traced, but scaled from a smaller one. */
-#define SCHED_TRACE_RANKS_MAX 64
+#define SCHED_TRACE_RANKS_MAX 32
 
 struct sched_tier {
 	double latency;	  /* from the send of a message to its arrival */

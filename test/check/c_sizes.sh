@@ -8,4 +8,4 @@ here=$(dirname "$0")
 		-name '*.sh' -o -name '*.awk'
 	echo Makefile
 } | sort | xargs awk -f "$here/sizes.awk" -f "$here/strip.awk" \
-	"$here/sizes.allow"
+	"${SIZES_ALLOW:-$here/sizes.allow}"

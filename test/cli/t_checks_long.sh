@@ -10,6 +10,8 @@ tree=$(mktemp -d) || exit 1
 trap 'rm -rf "$tree"' EXIT
 cd "$tree" || exit 1
 failed=0
+# Of the tree that is made here, not of this one.
+export SIZES_ALLOW=sizes.allow
 
 # Write the sound tree anew.
 plain() {

@@ -21,7 +21,7 @@ for kind in roce ib; do
 			-x LD_LIBRARY_PATH="$build/soft" \
 			-x WREATH_SOFT=$kind:1 -x UCX_NET_DEVICES=soft0:1 \
 			-x UCX_TLS=rc_verbs,ud_verbs,self \
-			-n $n "$dir/mpi" 0.01 1 8 4096 65536 1048576
+			-n $n "$dir/mpi" all_reduce 0.01 1 8 4096 65536 1048576
 		[ "$status" = 0 ] || complain "$kind, $n ranks: status $status:
 $(tail -n 5 "$dir/out" "$dir/err")"
 		shows out '^1048576 [0-9.]+'

@@ -204,7 +204,7 @@ static bool is_quarrel(enum what most, enum what one)
 static void run_pairs(int n_good)
 {
 	uint64_t state = ranks_seed();
-	int n_left = RANKS_TIMES(4, 8, 150);
+	int n_left = RANKS_TIMES(4, 8, 60);
 	int n_bad = 0;
 
 	ranks_set("WREATH_TIMEOUT", "1s");

@@ -140,7 +140,7 @@ static void survivors_go_on_without_any_one_rank(void **state)
 	int victim;
 
 	(void)state;
-	for (victim = 0; victim < 8; victim++) {
+	for (victim = 0; victim < 8; victim += ranks_have_device() ? 3 : 1) {
 		plan.seed++;
 		plan.victims = UINT64_C(1) << victim;
 		plan.count = victim % 2 ? 3 : 300000;
@@ -159,7 +159,7 @@ static void survivors_go_on_without_any_ranks(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < RANKS_TIMES(6, 10, 100); i++) {
+	for (i = 0; i < RANKS_TIMES(4, 10, 100); i++) {
 		int n = (int)ranks_between(&plan.seed, 3, 8);
 
 		/* At least one lives. */
@@ -222,6 +222,9 @@ static int destroy_or_shrink(struct rank *rank)
 
 	if (err)
 		return err;
+	/* An abort may reach those that are still in the sum. */
+	if (!rank_barrier(rank))
+		return rank_broken(rank, "some did not come");
 	if (rank->rank == 1) {
 		/* Aborted, it need not wait for anybody. */
 		wreath_comm_abort(rank->comm);

@@ -90,7 +90,7 @@ static void every_call_is_right_with_every_setting(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < RANKS_TIMES(6, 16, 200); i++)
+	for (i = 0; i < RANKS_TIMES(6, 16, 60); i++)
 		run_storm(&chance);
 }
 
@@ -100,7 +100,7 @@ static void chaos_changes_no_result(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < RANKS_TIMES(4, 10, 100); i++) {
+	for (i = 0; i < RANKS_TIMES(4, 10, 30); i++) {
 		char faults[64];
 
 		snprintf(faults, sizeof(faults), "chaos=%d", i + 1);

@@ -18,17 +18,25 @@
 /* Steps and peers that a test may add to a schedule. */
 #define KIT_ROOM 16
 
-/* Under a sanitizer, where the long tests would take a minute. */
+/* Under a sanitizer or valgrind, where the long tests would take minutes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define KIT_IS_SLOW 1
+#define KIT_IS_SANITIZED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define KIT_IS_SLOW 1
+#define KIT_IS_SANITIZED 1
 #endif
 #endif
-#ifndef KIT_IS_SLOW
-#define KIT_IS_SLOW 0
+#ifndef KIT_IS_SANITIZED
+#define KIT_IS_SANITIZED 0
 #endif
+#define KIT_IS_SLOW (KIT_IS_SANITIZED || kit_is_under())
+
+static inline bool kit_is_under(void)
+{
+	const char *under = getenv("TEST_UNDER");
+
+	return under && *under;
+}
 
 struct kit {
 	int n_ranks;

@@ -11,6 +11,7 @@
 static void every_form_is_proved_for_every_rank_and_root(void **state)
 {
 	(void)state;
+	/* Slowed down, a part of it shows what the tool is to see. */
 	all_prove(KIT_IS_SLOW ? 12 : 64);
 }
 

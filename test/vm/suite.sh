@@ -24,10 +24,25 @@ for test in test/loop/t_*.c; do
 	esac
 	test/one.sh "$name [$label]" 120 "$build/test/$name"
 done
+# perf COLLECTIVE [OPTIONS]: the command's own check of every element.
 # shellcheck disable=SC2016
-perf='env $RANKS_ENV "$WREATH" perf all_reduce -g $0 -b 1 -e 300K -f 7 -n 2 \
-	-w 1 -d int8 | tee /dev/stderr | grep "values : 0 OK"'
+perf='env $RANKS_ENV "$WREATH" perf "$1" -b 1 -e 100K -f 300 -n 2 -w 1 \
+	-d int8 "${@:2}" | tee /dev/stderr | grep "values : 0 OK"'
+perf() {
+	test/one.sh "perf $* [$label]" 60 bash -c "$perf" perf "$@"
+}
 export WREATH=$build/wreath
 for n in 2 3 5; do
-	test/one.sh "perf -g $n [$label]" 60 bash -c "$perf" $n
+	perf all_reduce -g $n -e 300K -f 7
+done
+# Two nodes, so that those that tell nodes apart do so.
+for algo in tree split-ring halving; do
+	perf all_reduce -g 4 --nodes 1,3 --algo $algo
+done
+for collective in broadcast reduce; do
+	perf $collective -g 3 --root all
+done
+for collective in gather scatter reduce_scatter all_gather all_to_all \
+	reduce_scatter_v all_gather_v all_to_all_v sendrecv barrier; do
+	perf $collective -g 3
 done

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Goal: ranks on two machines compute the right thing whatever the network
- * between them does for a while, and are told what happened, on every rank,
- * where it stays away.
+ * between them does for a while, whichever collective they are in, and are told
+ * what happened, on every rank, where it stays away.
  * Method: one rank of two.sh's machines, under torchrun's variables.  It works
  * off the cases it is given; in each, one rank of a machine puts a fault on
- * its interface while all of them reduce vectors of all sizes and check every
- * element against a model.  Every rank tells its verdict on each case in a
- * line "@ CASE RANK PASS|FAIL SECONDS TEXT".
+ * its interface while all of them make calls of all kinds and sizes and check
+ * every element against a model.  Every rank tells its verdict on each case in
+ * a line "@ CASE RANK PASS|FAIL SECONDS TEXT".
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "test/loop/model.h"
+#include "test/loop/calls.h"
 
-#define BYTES_MAX (256 << 10)
 #define HEAL_SECONDS 45.0
 
 struct fault {
@@ -27,75 +25,62 @@ struct fault {
 	const char *begin, *end; /* shell commands, by the first rank of b */
 	const char *begin_a;	 /* and by the first of a */
 	int n_trials;
-	size_t bytes;		 /* of the largest vector */
+	size_t bytes;		 /* that a rank has at most */
 	bool lasts;		 /* until every rank has failed */
+	const char *algo;	 /* of those that have it; NULL: chosen */
 };
 
 #define NETEM "tc qdisc replace dev $NETDEV root netem limit 10000 "
 #define CLEAN "tc qdisc del dev $NETDEV root"
 
 static const struct fault faults[] = {
-	{"none", NULL, NULL, NULL, 60, BYTES_MAX, false},
+	{"none", NULL, NULL, NULL, 60, 256 << 10, false, NULL},
 	{"loss_0.1", NETEM "loss 0.1%", CLEAN, NETEM "loss 0.1%", 60,
-	 128 << 10, false},
+	 128 << 10, false, NULL},
 	{"loss_1", NETEM "loss 1%", CLEAN, NETEM "loss 1%", 40, 64 << 10,
-	 false},
+	 false, NULL},
 	{"loss_5", NETEM "loss 5%", CLEAN, NETEM "loss 5%", 20, 32 << 10,
-	 false},
+	 false, NULL},
 	{"delay", NETEM "delay 20ms", CLEAN, NETEM "delay 20ms", 20, 64 << 10,
-	 false},
+	 false, NULL},
 	{"reorder", NETEM "delay 5ms reorder 75% 50%", CLEAN, NULL, 40,
-	 64 << 10, false},
+	 64 << 10, false, NULL},
 	{"duplicate", NETEM "duplicate 10%", CLEAN, NETEM "duplicate 10%", 40,
-	 64 << 10, false},
-	{"corrupt", NETEM "corrupt 2%", CLEAN, NULL, 40, 64 << 10, false},
+	 64 << 10, false, NULL},
+	{"corrupt", NETEM "corrupt 2%", CLEAN, NULL, 40, 64 << 10, false, NULL},
 	{"silent_3s", "(" NETEM "loss 100%; sleep 3; " CLEAN ") &", NULL, NULL,
-	 20, 32 << 10, false},
+	 20, 32 << 10, false, NULL},
 	{"down_3s", "(ip link set $NETDEV down; sleep 3;"
-	 " ip link set $NETDEV up) &", NULL, NULL, 20, 32 << 10, false},
-	{"uneven", NULL, NULL, NULL, 40, 128 << 10, false},
+	 " ip link set $NETDEV up) &", NULL, NULL, 20, 32 << 10, false, NULL},
+	{"uneven", NULL, NULL, NULL, 40, 128 << 10, false, NULL},
 	{"uneven_down_3s", "(ip link set $NETDEV down; sleep 3;"
-	 " ip link set $NETDEV up) &", NULL, NULL, 20, 32 << 10, false},
-	{"silent", NETEM "loss 100%", CLEAN, NULL, 1000, 32 << 10, true},
+	 " ip link set $NETDEV up) &", NULL, NULL, 20, 32 << 10, false, NULL},
+	{"silent", NETEM "loss 100%", CLEAN, NULL, 1000, 32 << 10, true, NULL},
 	{"down", "ip link set $NETDEV down", "ip link set $NETDEV up", NULL,
-	 1000, 32 << 10, true},
+	 1000, 32 << 10, true, NULL},
+	/* So that several kinds of call are under way when it goes. */
+	{"flaps", "touch /run/flaps; (for i in 1 2 3; do"
+	 " ip link set $NETDEV down; sleep 0.6; ip link set $NETDEV up;"
+	 " sleep 1.2; done; rm /run/flaps) &",
+	 "while [ -e /run/flaps ]; do sleep 0.1; done", NULL, 110, 32 << 10,
+	 false, NULL},
+	/* Nothing is wrong, and the two hosts are told apart. */
+	{"tree", NULL, NULL, NULL, 30, 64 << 10, false, "tree"},
+	{"split-ring", NULL, NULL, NULL, 30, 128 << 10, false, "split-ring"},
+	{"halving", NULL, NULL, NULL, 30, 64 << 10, false, "halving"},
+	{"uneven_split-ring", NULL, NULL, NULL, 30, 128 << 10, false,
+	 "split-ring"},
 };
 
 struct run {
-	struct wreath_comm *comm;
-	int rank, n_ranks;
+	struct ranks ranks; /* what struct rank points to */
+	struct rank rank;
 	char host;     /* 'a' or 'b' */
 	bool is_first; /* of its machine */
-	uint64_t state;
-	char *send, *recv;
+	uint64_t state, own; /* the same on all ranks, and the rank's own */
 	double start;
 	char text[2048];
 };
-
-static double now(void)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
-}
-
-/* splitmix64, as in test/loop. */
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-static void pause_100ms(void)
-{
-	const struct timespec pause = {.tv_nsec = 100000000};
-
-	nanosleep(&pause, NULL);
-}
 
 static int number(const char *text)
 {
@@ -126,63 +111,43 @@ static void shell(struct run *run, const char *command)
 		complain(run, "this failed: %s", command);
 }
 
-/* As many vectors between two powers of two as between any others. */
-static size_t draw_count(uint64_t *state, size_t bytes, size_t elem_bytes)
+/*
+ * One call, @only or any, the same on all ranks, checked in full: 0 or an
+ * error.
+ */
+static int try_one(struct run *run, const struct fault *fault, int only)
 {
-	unsigned int bits = 0;
-	unsigned int n;
-
-	while ((size_t)2 << bits <= bytes / elem_bytes)
-		bits++;
-	n = (unsigned int)(draw(state) % (bits + 1));
-	return draw(state) % ((size_t)1 << n) + 1;
-}
-
-/* One all-reduce, the same on all ranks, checked in full: 0 or an error. */
-static int try_one(struct run *run, size_t bytes)
-{
-	struct model model = {
-		.type = (enum wreath_type)(draw(&run->state) % WREATH_N_TYPES),
-		.op = (enum wreath_op)(draw(&run->state) % WREATH_N_OPS),
-		.kind = MODEL_EXACT,
-		.n_ranks = run->n_ranks,
-		.seed = draw(&run->state),
-	};
-	size_t elem_bytes = wreath_type_size(model.type);
-	size_t count = draw_count(&run->state, bytes, elem_bytes);
-	bool in_place = draw(&run->state) % 2;
-	char *send = in_place ? run->recv : run->send;
-	char text[256];
+	const struct calls_plan plan = {.bytes = fault->bytes, .only = only};
+	struct trial_call call;
 	int err;
 
-	memset(run->recv, 0xee, count * elem_bytes);
-	model_fill(&model, run->rank, send, count);
-	err = wreath_all_reduce(send, run->recv, count, model.type, model.op,
-				run->comm, NULL);
-	if (err)
-		return err;
-	if (!model_check(&model, run->recv, count, text))
-		complain(run, "%zu elements%s: %s", count,
-			 in_place ? " in place" : "", text);
-	return 0;
+	calls_draw(&run->rank, &run->state, &plan, &call);
+	err = calls_run(&run->rank, &run->own, &call);
+	if (err == RANKS_BROKEN) {
+		complain(run, "%s", rank_result(&run->rank)->text);
+		err = 0;
+	}
+	return err;
 }
 
 static void tell(struct run *run, const struct fault *fault)
 {
-	printf("@ %s %d %s %.1f %s\n", fault->name, run->rank,
-	       *run->text ? "FAIL" : "PASS", now() - run->start, run->text);
+	printf("@ %s %d %s %.1f %s\n", fault->name, run->rank.rank,
+	       *run->text ? "FAIL" : "PASS", ranks_now() - run->start,
+	       run->text);
 	fflush(stdout);
 }
 
 static void survive(struct run *run, const struct fault *fault)
 {
-	int err = 0;
+	/* Connects all: what a link is to survive is what is connected. */
+	int err = try_one(run, fault, ALL_TO_ALL);
 	int i;
 
 	if (run->is_first)
 		shell(run, run->host == 'b' ? fault->begin : fault->begin_a);
 	for (i = 0; i < fault->n_trials && !err && !*run->text; i++)
-		err = try_one(run, fault->bytes);
+		err = try_one(run, fault, -1);
 	if (err)
 		complain(run, "%s: %s", wreath_error_name(err),
 			 wreath_error_text());
@@ -210,76 +175,91 @@ static void check_words(struct run *run)
 static void await_heal(struct run *run, const struct fault *fault)
 {
 	char path[512];
-	double end = now() + HEAL_SECONDS;
+	double end = ranks_now() + HEAL_SECONDS;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/failed.%s.%d", getenv("VM_OUT"),
-		 fault->name, run->rank);
+		 fault->name, run->rank.rank);
 	file = fopen(path, "w");
 	if (file)
 		fclose(file);
 	snprintf(path, sizeof(path), "%s/heal.%s", getenv("VM_OUT"),
 		 fault->name);
-	while (access(path, F_OK) && now() < end)
-		pause_100ms();
+	while (access(path, F_OK) && ranks_now() < end)
+		ranks_sleep_ms(100);
 	if (access(path, F_OK))
 		complain(run, "other ranks did not fail within %.0f s",
 			 HEAL_SECONDS);
 }
 
-static void fail(struct run *run, const struct fault *fault)
+static void fail_for_good(struct run *run, const struct fault *fault)
 {
 	double began;
 	int err;
 	int i;
 
-	err = try_one(run, fault->bytes);
+	err = try_one(run, fault, ALL_REDUCE);
 	if (run->host == 'b' && run->is_first)
 		shell(run, fault->begin);
-	began = now();
+	began = ranks_now();
 	for (i = 0; i < fault->n_trials && !err && !*run->text; i++) {
-		began = now();
-		err = try_one(run, fault->bytes);
+		began = ranks_now();
+		err = try_one(run, fault, ALL_REDUCE);
 	}
 	if (!err)
 		complain(run, "nothing failed");
-	else if (now() - began > 31)
-		complain(run, "it took %.1f s: %s", now() - began,
+	else if (ranks_now() - began > 31)
+		complain(run, "it took %.1f s: %s", ranks_now() - began,
 			 wreath_error_text());
 	if (err) {
-		printf("rank %d after %.1f s: %s: %s\n", run->rank,
-		       now() - began, wreath_error_name(err),
+		printf("rank %d after %.1f s: %s: %s\n", run->rank.rank,
+		       ranks_now() - began, wreath_error_name(err),
 		       wreath_error_text());
 		check_words(run);
 	}
 	fflush(stdout);
-	wreath_comm_destroy(run->comm);
-	run->comm = NULL;
+	wreath_comm_destroy(run->rank.comm);
+	run->rank.comm = NULL;
 	await_heal(run, fault);
 	if (run->host == 'b' && run->is_first)
 		shell(run, fault->end);
+}
+
+/* Settings are read where a communicator is made. */
+static void set_algo(struct run *run, const char *algo)
+{
+	const char *was = getenv("WREATH_ALGO");
+
+	if (!strcmp(algo, was ? was : "auto"))
+		return;
+	if (wreath_comm_destroy(run->rank.comm))
+		complain(run, "the end: %s", wreath_error_text());
+	run->rank.comm = NULL;
+	setenv("WREATH_ALGO", algo, 1);
 }
 
 static void run_case(struct run *run, const struct fault *fault)
 {
 	int err = 0;
 
-	run->start = now();
+	run->start = ranks_now();
 	run->state = (uint64_t)(fault - faults) + 77;
+	run->own = run->state + 1 + (uint64_t)run->rank.rank;
 	*run->text = 0;
-	if (!run->comm)
-		err = wreath_comm_init_env(&run->comm);
+	set_algo(run, fault->algo ? fault->algo : "auto");
+	if (!run->rank.comm)
+		err = wreath_comm_init_env(&run->rank.comm);
 	if (err) {
-		run->comm = NULL;
+		run->rank.comm = NULL;
 		complain(run, "no communicator: %s", wreath_error_text());
 	} else if (fault->lasts) {
-		fail(run, fault);
+		fail_for_good(run, fault);
 	} else {
 		survive(run, fault);
 	}
-	if (*run->text && run->comm) {
-		wreath_comm_destroy(run->comm);
-		run->comm = NULL;
+	if (*run->text && run->rank.comm) {
+		wreath_comm_destroy(run->rank.comm);
+		run->rank.comm = NULL;
 	}
 	tell(run, fault);
 }
@@ -287,26 +267,26 @@ static void run_case(struct run *run, const struct fault *fault)
 int main(int argc, char **argv)
 {
 	struct run run = {
-		.rank = number(getenv("RANK")),
-		.n_ranks = number(getenv("WORLD_SIZE")),
+		.rank = {.rank = number(getenv("RANK")),
+			 .n_ranks = number(getenv("WORLD_SIZE"))},
 	};
 	int i;
 	size_t k;
 
-	if (argc < 3)
+	if (argc < 3 || run.rank.n_ranks > CALLS_RANKS)
 		return 2;
 	alarm(300);
 	run.host = argv[1][0];
 	run.is_first = number(argv[2]) == 0;
-	run.send = malloc(BYTES_MAX);
-	run.recv = malloc(BYTES_MAX);
+	run.rank.run = &run.ranks;
+	run.ranks.shared = calloc(1, sizeof(*run.ranks.shared));
 	for (i = 3; i < argc; i++)
 		for (k = 0; k < sizeof(faults) / sizeof(faults[0]); k++)
 			if (!strcmp(argv[i], faults[k].name))
 				run_case(&run, &faults[k]);
-	if (run.comm && wreath_comm_destroy(run.comm))
-		printf("@ end %d FAIL 0 %s\n", run.rank, wreath_error_text());
-	free(run.send);
-	free(run.recv);
+	if (run.rank.comm && wreath_comm_destroy(run.rank.comm))
+		printf("@ end %d FAIL 0 %s\n", run.rank.rank,
+		       wreath_error_text());
+	free(run.ranks.shared);
 	return 0;
 }

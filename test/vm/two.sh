@@ -17,7 +17,8 @@ verbose=
 build=${1:-build}
 shift $(($# ? 1 : 0))
 [ $# -gt 0 ] || set -- perf none loss_0.1 loss_1 loss_5 delay reorder \
-	duplicate corrupt silent_3s down_3s silent down uneven uneven_down_3s
+	duplicate corrupt silent_3s down_3s flaps silent down tree \
+	split-ring halving uneven uneven_split-ring uneven_down_3s
 on_a=${TWO_RANKS_A:-2}
 all=4
 limit=${TWO_SECONDS:-240}
