@@ -176,6 +176,12 @@ int boot_send(struct boot *boot, int peer, const void *record, size_t bytes);
 int boot_recv(struct boot *boot, int peer, void *record, size_t bytes);
 
 /*
+ * The same without waiting: WREATH_EAGAIN, and no text, where no message of
+ * @peer is there; one atomic load then, and no look at what has failed.
+ */
+int boot_recv_now(struct boot *boot, int peer, void *record, size_t bytes);
+
+/*
  * A note to another rank, of at most BOOT_RECORD_MAX bytes; apart from
  * messages, and few: nobody counts them.  Does not block.  Those of one pair
  * arrive in order.  Errors: WREATH_EPEER (it has left), WREATH_ENOMEM, or the

@@ -25,6 +25,8 @@ static void deliver(struct boot *boot, struct boot_frame *frame)
 	*inbox->end = frame;
 	inbox->end = &frame->next;
 	inbox->n_waiting++;
+	/* Pairs with boot_recv_now(), which looks without the lock. */
+	atomic_store_explicit(&inbox->any, true, memory_order_release);
 	pthread_cond_broadcast(&boot->changed);
 }
 
@@ -234,6 +236,8 @@ static int take(struct boot *boot, int peer, void *record, size_t bytes)
 		memcpy(record, boot_frame_payload(frame), bytes);
 	inbox->head = frame->next;
 	inbox->n_waiting--;
+	atomic_store_explicit(&inbox->any, inbox->head != NULL,
+			      memory_order_relaxed);
 	boot_frame_put(frame);
 	give_credit(boot, peer);
 	return err;
@@ -268,6 +272,22 @@ int boot_recv(struct boot *boot, int peer, void *record, size_t bytes)
 	}
 	if (!err)
 		err = take(boot, peer, record, bytes);
+	boot_unlock(boot);
+	return err;
+}
+
+int boot_recv_now(struct boot *boot, int peer, void *record, size_t bytes)
+{
+	int err = check_peer(boot, peer, bytes);
+
+	if (err)
+		return err;
+	/* Pairs with the release in deliver(). */
+	if (base_likely(!atomic_load_explicit(&boot->inboxes[peer].any,
+					      memory_order_acquire)))
+		return WREATH_EAGAIN;
+	boot_lock(boot);
+	err = take(boot, peer, record, bytes);
 	boot_unlock(boot);
 	return err;
 }

@@ -71,6 +71,7 @@ struct boot_link {
 struct boot_inbox {
 	struct boot_frame *head, **end;
 	int n_waiting;
+	_Atomic bool any;
 	int n_taken;  /* since the last credit went out */
 	int n_unseen; /* of ours to this peer, not known to be taken */
 };

@@ -192,7 +192,7 @@ int comm_run_alone(const struct comm_op *op)
 	const char *from;
 
 	if (op->collective == SCHED_EXCHANGE)
-		return comm_exchange_alone(op);
+		return comm_exchange_run(op);
 	/* Whoever has a list has it in op->lists: of one block. */
 	memset(&args, 0, sizeof(args));
 	args.elem_bytes = wreath_type_size(op->type);

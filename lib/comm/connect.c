@@ -49,7 +49,7 @@ int comm_compare(struct wreath_comm *comm, const struct net_sign *sign)
 	return err;
 }
 
-static int offer(struct wreath_comm *comm, const bool *needed, int peer)
+int comm_offer(struct wreath_comm *comm, const bool *needed, int peer)
 {
 	struct net_record records[NET_CHANNELS_MAX];
 	int n = comm->net->n_channels;
@@ -57,7 +57,7 @@ static int offer(struct wreath_comm *comm, const bool *needed, int peer)
 
 	memset(records, 0, sizeof(records));
 	for (c = 0; c < n; c++) {
-		if (!needed[peer * NET_CHANNELS_MAX + c])
+		if (!needed[c])
 			continue;
 		err = net_conn_new(comm->net, peer, c, &records[c]);
 		if (err)
@@ -67,19 +67,26 @@ static int offer(struct wreath_comm *comm, const bool *needed, int peer)
 			 (size_t)n * sizeof(*records));
 }
 
+int comm_take_offer(struct wreath_comm *comm, const bool *needed, int peer,
+		    const struct net_record *records)
+{
+	int err = 0;
+	int c;
+
+	for (c = 0; c < comm->net->n_channels && !err; c++)
+		if (needed[c])
+			err = net_conn_ready(comm->net, peer, c, &records[c]);
+	return err;
+}
+
 /* WREATH_EAGAIN: not by this pair of ports. */
 static int accept_offer(struct wreath_comm *comm, const bool *needed, int peer)
 {
 	struct net_record records[NET_CHANNELS_MAX];
-	int n = comm->net->n_channels;
-	int c, err;
+	int err = boot_recv(comm->boot, peer, records,
+			    (size_t)comm->net->n_channels * sizeof(*records));
 
-	err = boot_recv(comm->boot, peer, records,
-			(size_t)n * sizeof(*records));
-	for (c = 0; c < n && !err; c++)
-		if (needed[peer * NET_CHANNELS_MAX + c])
-			err = net_conn_ready(comm->net, peer, c, &records[c]);
-	return err;
+	return err ? err : comm_take_offer(comm, needed, peer, records);
 }
 
 /* Connections to be made, and how far they have come. */
@@ -89,6 +96,11 @@ struct connecting {
 	int n_peers;
 	struct net_verdict *verdicts; /* [n_ranks]; NULL while all is well */
 };
+
+static const bool *needed_of(const struct connecting *all, int peer)
+{
+	return all->needed + peer * NET_CHANNELS_MAX;
+}
 
 static void connecting_release(struct connecting *all)
 {
@@ -132,9 +144,11 @@ static int try_peers(struct connecting *all, struct wreath_comm *comm)
 	base_free(all->verdicts);
 	all->verdicts = NULL;
 	for (i = 0; i < all->n_peers && !err; i++)
-		err = offer(comm, all->needed, all->peers[i]);
+		err = comm_offer(comm, needed_of(all, all->peers[i]),
+				 all->peers[i]);
 	for (i = 0; i < all->n_peers && !err; i++) {
-		err = accept_offer(comm, all->needed, all->peers[i]);
+		err = accept_offer(comm, needed_of(all, all->peers[i]),
+				   all->peers[i]);
 		if (err == WREATH_EAGAIN)
 			err = note_failure(all, comm, all->peers[i], err);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends and receives.  Those of a group run in rounds: a round has of each peer
- * at most one message to it and one from it, in the order of the calls.  The
- * n-th message between two ranks, in one direction, is in the n-th round at
- * both, and within a round any pattern works; so do the rounds.
+ * Sends and receives.  Those of a group are put into queues, one for each peer
+ * and direction, in the order of the calls.  The n-th message between two
+ * ranks in one direction is the n-th of a queue at both, and no queue waits
+ * for another: so any pattern works whose ranks agree on its order.
  */
 #include <string.h>
 
@@ -14,52 +14,94 @@ struct comm_talk {
 	uint64_t n_sent, n_received;
 };
 
-/* One round, in comm->lists: addresses and lengths by peer. */
-struct round {
-	size_t *in_at, *in_bytes, *out_at, *out_bytes;
-	size_t longest;
-	bool is_empty;
+/* The queues of one direction, in comm->queues; see struct exec_blocks. */
+struct queues {
+	size_t *first; /* [n_ranks + 1] */
+	size_t *at, *bytes;
 };
 
-static int round_init(struct wreath_comm *comm, struct round *round)
-{
-	size_t n = (size_t)comm->n_ranks;
-	size_t i;
+struct messages {
+	const struct comm_op *ops;
+	size_t n;
+	struct queues out, in; /* to peers, and from them */
+	size_t longest;
+};
 
-	if (!comm->lists)
-		comm->lists = base_alloc(4 * n, sizeof(*comm->lists));
+static int messages_init(struct wreath_comm *comm, const struct comm_op *op,
+			 struct messages *all)
+{
+	size_t n_first = (size_t)comm->n_ranks + 1;
+	size_t n_words;
+	size_t *at;
+
+	all->ops = op->exchange ? op->exchange->ops : op;
+	all->n = op->exchange ? op->exchange->n : 1;
+	all->longest = 0;
+	n_words = 2 * (n_first + 2 * all->n);
 	if (!comm->talks)
-		comm->talks = base_alloc(n, sizeof(*comm->talks));
-	if (!comm->lists || !comm->talks)
-		return WREATH_ENOMEM;
-	round->in_at = comm->lists;
-	round->in_bytes = round->in_at + n;
-	round->out_at = round->in_bytes + n;
-	round->out_bytes = round->out_at + n;
-	round->longest = 0;
-	round->is_empty = true;
-	for (i = 0; i < n; i++) {
-		round->in_bytes[i] = EXEC_ABSENT;
-		round->out_bytes[i] = EXEC_ABSENT;
+		comm->talks = base_alloc((size_t)comm->n_ranks,
+					 sizeof(*comm->talks));
+	if (comm->n_queues < n_words) {
+		base_free(comm->queues);
+		comm->queues = base_alloc(n_words, sizeof(*comm->queues));
+		comm->n_queues = comm->queues ? n_words : 0;
 	}
+	if (!comm->talks || !comm->queues)
+		return WREATH_ENOMEM;
+	at = comm->queues;
+	all->out.first = at;
+	all->in.first = at += n_first;
+	all->out.at = at += n_first;
+	all->out.bytes = at += all->n;
+	all->in.at = at += all->n;
+	all->in.bytes = at + all->n;
 	return 0;
 }
 
-/* False when the round has such a message already. */
-static bool round_add(struct round *round, const struct comm_op *op)
+static size_t bytes_of(const struct comm_op *op)
 {
-	size_t bytes = op->count * wreath_type_size(op->type);
-	size_t *lengths = op->send ? round->in_bytes : round->out_bytes;
-	size_t *places = op->send ? round->in_at : round->out_at;
+	return op->count * wreath_type_size(op->type);
+}
 
-	if (lengths[op->root] != EXEC_ABSENT)
-		return false;
-	lengths[op->root] = bytes;
-	places[op->root] = (uintptr_t)(op->send ? op->send : op->recv);
-	if (bytes > round->longest)
-		round->longest = bytes;
-	round->is_empty = false;
-	return true;
+/* Sort by peer; what a rank says to itself goes no further. */
+static void messages_sort(const struct wreath_comm *comm, struct messages *all)
+{
+	struct queues *sides[2] = {&all->in, &all->out}; /* by: is it sent? */
+	size_t n_ranks = (size_t)comm->n_ranks;
+	size_t i;
+	int s;
+
+	memset(all->out.first, 0, (n_ranks + 1) * sizeof(*all->out.first));
+	memset(all->in.first, 0, (n_ranks + 1) * sizeof(*all->in.first));
+	for (i = 0; i < all->n; i++) {
+		const struct comm_op *op = &all->ops[i];
+
+		if (op->root != comm->rank)
+			sides[op->send != NULL]->first[op->root + 1]++;
+	}
+	for (s = 0; s < 2; s++)
+		for (i = 0; i < n_ranks; i++)
+			sides[s]->first[i + 1] += sides[s]->first[i];
+	/* Each end of a queue moves up to where the next one begins. */
+	for (i = 0; i < all->n; i++) {
+		const struct comm_op *op = &all->ops[i];
+		struct queues *side = sides[op->send != NULL];
+		size_t bytes = bytes_of(op);
+		size_t to;
+
+		if (op->root == comm->rank)
+			continue;
+		to = side->first[op->root]++;
+		side->at[to] = (uintptr_t)(op->send ? op->send : op->recv);
+		side->bytes[to] = bytes;
+		if (bytes > all->longest)
+			all->longest = bytes;
+	}
+	for (s = 0; s < 2; s++) {
+		memmove(sides[s]->first + 1, sides[s]->first,
+			n_ranks * sizeof(*sides[s]->first));
+		sides[s]->first[0] = 0;
+	}
 }
 
 static int self_differs(const struct wreath_comm *comm, size_t in, size_t out)
@@ -76,6 +118,41 @@ static int self_differs(const struct wreath_comm *comm, size_t in, size_t out)
 			  comm->names[comm->rank], in, out);
 }
 
+/* Where is @rank's next send, or receive, to itself, from @at on?  Or n. */
+static size_t next_own(const struct messages *all, int rank, size_t at,
+		       bool is_send)
+{
+	while (at < all->n && (all->ops[at].root != rank ||
+			       (all->ops[at].send != NULL) != is_send))
+		at++;
+	return at;
+}
+
+/* The n-th send of this rank to itself goes to the n-th receive. */
+static int move_own(const struct wreath_comm *comm, const struct messages *all)
+{
+	size_t from = 0;
+	size_t to = 0;
+
+	for (;; from++, to++) {
+		size_t in = EXEC_ABSENT;
+		size_t out = EXEC_ABSENT;
+
+		from = next_own(all, comm->rank, from, true);
+		to = next_own(all, comm->rank, to, false);
+		if (from < all->n)
+			in = bytes_of(&all->ops[from]);
+		if (to < all->n)
+			out = bytes_of(&all->ops[to]);
+		if (in != out)
+			return self_differs(comm, in, out);
+		if (in == EXEC_ABSENT)
+			return 0;
+		if (in)
+			memmove(all->ops[to].recv, all->ops[from].send, in);
+	}
+}
+
 /* On every channel: a collective may have needed some of them only. */
 static bool is_connected(const struct wreath_comm *comm, int peer)
 {
@@ -87,139 +164,103 @@ static bool is_connected(const struct wreath_comm *comm, int peer)
 	return true;
 }
 
-static int connect_for(struct wreath_comm *comm, const struct round *round,
-		       struct exec_plan *plan)
+/* Mark those that are to be connected, in an array of the caller's; or NULL. */
+static int find_apart(struct wreath_comm *comm, const struct messages *all,
+		      bool **peers)
 {
-	bool *peers = NULL;
-	int err = 0;
-	int i;
+	size_t i;
 
-	for (i = 0; i < comm->n_ranks && !err; i++) {
-		if (i == comm->rank || is_connected(comm, i) ||
-		    (round->in_bytes[i] == EXEC_ABSENT &&
-		     round->out_bytes[i] == EXEC_ABSENT))
+	*peers = NULL;
+	for (i = 0; i < all->n; i++) {
+		int peer = all->ops[i].root;
+
+		if (peer == comm->rank || is_connected(comm, peer))
 			continue;
-		if (!peers)
-			peers = base_alloc((size_t)comm->n_ranks,
-					   sizeof(*peers));
-		if (!peers)
+		if (!*peers)
+			*peers = base_alloc((size_t)comm->n_ranks,
+					    sizeof(**peers));
+		if (!*peers)
 			return WREATH_ENOMEM;
-		peers[i] = true;
+		(*peers)[peer] = true;
 	}
-	if (peers)
-		err = comm_connect_pairs(comm, peers);
+	return 0;
+}
+
+/* Begin to connect; only librdmacm has to be waited for. */
+static int connect_for(struct wreath_comm *comm, const struct messages *all,
+		       struct comm_pairs **pairs)
+{
+	bool *peers;
+	int err = find_apart(comm, all, &peers);
+
+	*pairs = NULL;
+	if (!err && peers)
+		err = comm->env.value[BASE_ENV_CONNECT]
+			      ? comm_connect_pairs(comm, peers)
+			      : comm_pairs_new(comm, peers, pairs);
 	base_free(peers);
-	/* Others may have been connected by a collective since. */
-	if (!err)
-		exec_plan_renew(plan);
 	return err;
 }
 
-static void count_round(struct wreath_comm *comm, const struct round *round)
+static void count_messages(struct wreath_comm *comm, const struct messages *all)
 {
-	int i;
+	size_t i;
 
-	for (i = 0; i < comm->n_ranks; i++) {
-		comm->talks[i].n_sent += round->in_bytes[i] != EXEC_ABSENT;
-		comm->talks[i].n_received +=
-			round->out_bytes[i] != EXEC_ABSENT;
+	for (i = 0; i < all->n; i++) {
+		struct comm_talk *talk = &comm->talks[all->ops[i].root];
+
+		if (all->ops[i].send)
+			talk->n_sent++;
+		else
+			talk->n_received++;
 	}
 }
 
-static int run_round(struct wreath_comm *comm, const struct round *round)
+static int run_messages(struct wreath_comm *comm, const struct messages *all)
 {
-	size_t in = round->in_bytes[comm->rank];
-	size_t out = round->out_bytes[comm->rank];
 	struct exec_args args = {
-		.in = {.at = round->in_at, .bytes = round->in_bytes},
-		.out = {.at = round->out_at, .bytes = round->out_bytes},
-		.longest = round->longest,
+		.in = {.at = all->out.at, .bytes = all->out.bytes,
+		       .first = all->out.first},
+		.out = {.at = all->in.at, .bytes = all->in.bytes,
+			.first = all->in.first},
+		.longest = all->longest,
 		.elem_bytes = 1,
 		.fold = mem_fold(WREATH_UINT8, WREATH_SUM),
 		.sign = {.collective = SCHED_EXCHANGE, .algo = SCHED_DIRECT},
+		.connect = comm_pairs_step,
 	};
+	struct comm_pairs *pairs = NULL;
 	struct exec_plan *plan;
-	int err;
+	int err = comm_plan(comm, comm->net->n_channels, &args.sign, &plan);
 
-	if (in != out)
-		return self_differs(comm, in, out);
-	err = comm_plan(comm, comm->net->n_channels, &args.sign, &plan);
 	if (!err)
-		err = connect_for(comm, round, plan);
+		err = connect_for(comm, all, &pairs);
+	args.connect_arg = pairs;
+	if (!pairs)
+		args.connect = NULL;
 	if (!err)
 		err = exec_run(plan, &args);
-	if (!err)
-		count_round(comm, round);
+	comm_pairs_free(pairs);
 	return err;
 }
 
 int comm_exchange_run(const struct comm_op *op)
 {
-	const struct comm_exchange *all = op->exchange;
 	struct wreath_comm *comm = op->comm;
-	struct round round;
-	size_t n_done = 0;
-	bool *done;
-	size_t i;
-	int err;
+	size_t n = (size_t)comm->n_ranks;
+	struct messages all;
+	int err = messages_init(comm, op, &all);
 
-	if (!all) {
-		err = round_init(comm, &round);
-		if (err)
-			return err;
-		round_add(&round, op);
-		return run_round(comm, &round);
-	}
-	done = base_alloc(all->n, sizeof(*done));
-	err = done ? 0 : WREATH_ENOMEM;
-	while (!err && n_done < all->n) {
-		err = round_init(comm, &round);
-		for (i = 0; i < all->n && !err; i++) {
-			if (done[i])
-				continue;
-			done[i] = round_add(&round, &all->ops[i]);
-			n_done += done[i];
-		}
-		if (!err)
-			err = run_round(comm, &round);
-	}
-	base_free(done);
+	if (!err)
+		err = move_own(comm, &all);
+	if (err)
+		return err;
+	messages_sort(comm, &all);
+	if (all.out.first[n] + all.in.first[n])
+		err = run_messages(comm, &all);
+	if (!err)
+		count_messages(comm, &all);
 	return err;
-}
-
-/* The n-th send goes to the n-th receive. */
-int comm_exchange_alone(const struct comm_op *op)
-{
-	const struct comm_exchange *all = op->exchange;
-	size_t from = 0;
-	size_t to = 0;
-
-	if (!all)
-		return self_differs(op->comm, op->send ? 0 : EXEC_ABSENT,
-				    op->send ? EXEC_ABSENT : 0);
-	for (;; from++, to++) {
-		const struct comm_op *send, *recv;
-		size_t in, out;
-
-		while (from < all->n && !all->ops[from].send)
-			from++;
-		while (to < all->n && all->ops[to].send)
-			to++;
-		if (from == all->n && to == all->n)
-			return 0;
-		if (from == all->n || to == all->n)
-			return self_differs(op->comm,
-					    from == all->n ? EXEC_ABSENT : 0,
-					    to == all->n ? EXEC_ABSENT : 0);
-		send = &all->ops[from];
-		recv = &all->ops[to];
-		in = send->count * wreath_type_size(send->type);
-		out = recv->count * wreath_type_size(recv->type);
-		if (in != out)
-			return self_differs(op->comm, in, out);
-		if (in)
-			memmove(recv->recv, send->send, in);
-	}
 }
 
 /* ---- the end ---- */

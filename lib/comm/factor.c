@@ -86,4 +86,5 @@ void comm_factors_free(struct wreath_comm *comm)
 	base_free(comm->scratch);
 	base_free(comm->lists);
 	base_free(comm->talks);
+	base_free(comm->queues);
 }

@@ -72,6 +72,8 @@ struct wreath_comm {
 	void *scratch;	     /* as long as a factor's vector, or NULL */
 	size_t *lists;	     /* of the operation under way; or NULL */
 	struct comm_talk *talks; /* [n_ranks], exchange.c's; or NULL */
+	size_t *queues; /* exchange.c's: messages under way; or NULL */
+	size_t n_queues; /* words of it */
 	struct wreath_stream *worker; /* for groups of several; or NULL */
 	char barrier[2];     /* what a barrier folds */
 	uint64_t n_untaken;  /* the sum of all ranks' comm_exchange_sum() */
@@ -172,7 +174,6 @@ void comm_group_forget(const struct wreath_comm *comm);
 
 /* exchange.c: SCHED_EXCHANGE, one send or receive, or those of a group. */
 int comm_exchange_run(const struct comm_op *op);
-int comm_exchange_alone(const struct comm_op *op); /* with one rank */
 /* Messages that this rank has sent, less those that it has received. */
 uint64_t comm_exchange_sum(const struct wreath_comm *comm);
 /* The sums of all ranks are not 0: who has not received?  Collective. */
@@ -312,6 +313,22 @@ int comm_connect(struct wreath_comm *comm, const bool *needed,
 		 const struct net_sign *sign);
 /* Connect those of @peers [n] that are not connected, which do the same. */
 int comm_connect_pairs(struct wreath_comm *comm, const bool *peers);
+/* The steps of that, with a peer: new connections on the channels that are
+ * needed, and the peer's records taken; WREATH_EAGAIN: not by these ports. */
+int comm_offer(struct wreath_comm *comm, const bool *needed, int peer);
+int comm_take_offer(struct wreath_comm *comm, const bool *needed, int peer,
+		    const struct net_record *records);
+
+/*
+ * pairs.c: the same without waiting, while messages with others go on.
+ * comm_pairs_step() takes a struct comm_pairs: by how many steps it has come
+ * on, or an error.
+ */
+struct comm_pairs;
+int comm_pairs_new(struct wreath_comm *comm, const bool *peers,
+		   struct comm_pairs **out);
+int comm_pairs_step(void *pairs);
+void comm_pairs_free(struct comm_pairs *pairs);
 
 /*
  * Compare the call that every rank is in; collective, over boot.  0, or

@@ -47,6 +47,9 @@ struct exec_blocks {
 	const size_t *at;    /* [n_blocks]; NULL: block b is at b * @stride */
 	const size_t *bytes; /* [n_blocks]; NULL: each is @each long */
 	size_t stride, each;
+	/* SCHED_EXCHANGE: [n_ranks + 1]; the messages to rank r, or from it,
+	 * are the blocks from first[r] to first[r + 1], in their order. */
+	const size_t *first;
 };
 
 struct exec_args {
@@ -69,21 +72,23 @@ struct exec_args {
 	const void *factor;
 	void *scratch;
 	struct net_sign sign;
+	/*
+	 * SCHED_EXCHANGE, where peers are not connected: go on with that.
+	 * Called again and again until they are; it may not wait for a peer.
+	 * By how many steps it has come on, or an error.
+	 */
+	int (*connect)(void *arg);
+	void *connect_arg;
 };
 
 /*
  * Compile.  @sched stays the caller's and must outlive the plan; every
- * connection it needs is there.  WREATH_ENOMEM.
+ * connection it needs is there, but for SCHED_EXCHANGE, which takes them up as
+ * they come.  WREATH_ENOMEM.
  */
 int exec_plan_new(struct net *net, const struct sched *sched,
 		  const struct exec_guard *guard, struct exec_plan **out);
 void exec_plan_free(struct exec_plan *plan);
-
-/*
- * For SCHED_EXCHANGE, whose connections are made as they are needed: take up
- * those that there are.
- */
-void exec_plan_renew(struct exec_plan *plan);
 
 /*
  * Run one operation.  0, or the error that broke the communicator: after one,

@@ -35,6 +35,13 @@ struct exec_lane {
 	size_t offset, bytes;
 	const struct net_lane *waits_for; /* what held it up last */
 	bool is_done;
+	/* Of sends and receives: what messages it works off. */
+	int peer; /* -1: it is no such lane */
+	uint32_t channel, box; /* the peer's */
+	uint32_t end; /* of its queue; steps->block is the message */
+	uint64_t n_passes; /* of the message */
+	bool is_attached; /* to its peer, which is connected */
+	bool has_grant; /* the peer's for the message, if there is one */
 };
 
 /*
@@ -56,9 +63,11 @@ struct exec_plan {
 	uint64_t stuck_since_ns; /* of the operation: without progress; or 0 */
 	bool is_told; /* others have said why it fails */
 	bool is_paired;
-	/* Each step is a lane: what goes to one peer, or comes from it, does
-	 * not wait for another, which may be in another call yet. */
+	/* Sends and receives: each step is a lane, and repeats itself for each
+	 * message of its queue. */
 	bool is_parted;
+	struct exec_lane **busy; /* the lanes that have messages */
+	uint32_t n_busy, n_apart; /* n_apart: not attached yet */
 	struct exec_lane *lanes;
 	uint32_t n_lanes;
 	struct exec_step *steps;
@@ -190,8 +199,6 @@ int exec_places(struct exec_plan *plan);
 bool exec_has_places(struct exec_plan *plan);
 /* @conn's peer granted what cannot be mapped here: the error for it. */
 int exec_not_mapped(const struct exec_plan *plan, const struct net_conn *conn);
-/* Has @conn's, if it is to grant anything? */
-bool exec_has_place(struct exec_plan *plan, struct net_conn *conn);
 /* At the end: take the grants that are left, and wait until all that was sent
  * for reading in place has been read. */
 int exec_leave_places(struct exec_plan *plan);
@@ -203,8 +210,14 @@ int exec_run_exchange(struct exec_plan *plan);
  * it before slots are used, or the sender would wait for ever.
  */
 int exec_tell_credit(struct exec_plan *plan);
+int exec_tell_credit_of(struct exec_plan *plan, struct net_lane *end);
 /* The first pass of all lanes, again. */
 void exec_enter(struct exec_plan *plan);
+
+/* messages.c: sends and receives (is_parted). */
+int exec_run_messages(struct exec_plan *plan);
+/* Is the peer's grant for the lane's message there? */
+bool exec_has_grant(struct exec_plan *plan, struct exec_lane *lane);
 
 /* wait.c */
 struct exec_wait {

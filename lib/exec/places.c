@@ -17,21 +17,6 @@ bool exec_has_places(struct exec_plan *plan)
 	return true;
 }
 
-bool exec_has_place(struct exec_plan *plan, struct net_conn *conn)
-{
-	uint32_t i;
-
-	for (i = 0; i < plan->n_missing; i++) {
-		if (plan->missing[i] != conn)
-			continue;
-		if (!net_place_take(conn, plan->signature))
-			return false;
-		plan->missing[i] = plan->missing[--plan->n_missing];
-		break;
-	}
-	return true;
-}
-
 /*
  * Is a block that is this long worth a grant?  Where only two ranks know its
  * length the first pass goes by slots, so that its messages show whether they

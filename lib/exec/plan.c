@@ -11,8 +11,8 @@ static struct net_lane *end_of(struct exec_plan *plan, uint32_t peer,
 	struct net_conn *conn = net_conn(plan->net, (int)peer, (int)channel);
 
 	wreath_assert(at < NET_LANES);
-	if (plan->sched->shape.collective == SCHED_EXCHANGE &&
-	    (!conn || !conn->ready))
+	/* Messages take up their connections as they come. */
+	if (plan->is_parted)
 		return NULL;
 	wreath_assert(conn && conn->ready);
 	return &conn->lanes[at];
@@ -93,30 +93,14 @@ static void compile_step(struct exec_plan *plan, uint32_t i_lane,
 				     from->send_lane);
 }
 
-static bool is_connected(const struct exec_step *step)
-{
-	uint32_t i;
-
-	for (i = 0; i < step->n_recv + step->n_send; i++)
-		if (!step->recv[i])
-			return false;
-	return true;
-}
-
 /* What the steps' peers have to do with this rank. */
 static void list_peers(struct exec_plan *plan)
 {
 	uint32_t i, j;
 
-	plan->n_receives = 0;
-	plan->n_awaits = 0;
-	plan->n_grants_to = 0;
-	plan->n_grants_from = 0;
 	for (i = 0; i < plan->sched->n_steps; i++) {
 		const struct exec_step *step = &plan->steps[i];
 
-		if (!is_connected(step))
-			continue;
 		for (j = 0; j < step->n_recv; j++)
 			add_once((void **)plan->receives, &plan->n_receives,
 				 step->recv[j]);
@@ -179,15 +163,62 @@ static int allocate(struct exec_plan *plan)
 	plan->steps = base_alloc(sched->n_steps, sizeof(*plan->steps));
 	plan->ends = base_alloc(n_ends, sizeof(struct net_lane *));
 	plan->receives = base_alloc(n_ends, sizeof(struct net_lane *));
+	plan->busy = base_alloc(plan->n_lanes, sizeof(struct exec_lane *));
 	plan->awaits = base_alloc(n_ends, sizeof(struct net_lane *));
 	plan->missing = base_alloc(n_conns, sizeof(struct net_conn *));
 	plan->grants_to = base_alloc(n_conns, sizeof(struct net_conn *));
 	plan->grants_from = base_alloc(n_conns, sizeof(struct net_conn *));
 	if (!plan->lanes || !plan->steps || !plan->ends || !plan->receives ||
 	    !plan->awaits || !plan->missing || !plan->grants_to ||
-	    !plan->grants_from)
+	    !plan->grants_from || !plan->busy)
 		return WREATH_ENOMEM;
 	return 0;
+}
+
+/* Steps that nothing keeps in order, neither a dependency nor a mailbox. */
+static void part_lane(struct exec_plan *plan, uint32_t i_lane, uint32_t i_step)
+{
+	const struct sched *sched = plan->sched;
+	const struct sched_step *step = &sched->steps[i_step];
+	struct exec_lane *lane = &plan->lanes[i_step];
+
+	lane->steps = plan->steps + i_step;
+	lane->n_steps = 1;
+	lane->peer = -1;
+	if (step->n_send) {
+		lane->peer = (int)sched->peers[step->send];
+		i_lane = step->send_lane;
+	} else if (step->n_recv) {
+		lane->peer = (int)sched->peers[step->recv];
+	}
+	lane->channel = sched->lanes[i_lane].channel;
+	lane->box = sched->lanes[i_lane].box;
+}
+
+static void compile(struct exec_plan *plan)
+{
+	const struct sched *sched = plan->sched;
+	struct net_lane **ends = plan->ends;
+	uint32_t i, j;
+
+	for (i = 0; i < sched->n_lanes; i++) {
+		const struct sched_lane *lane = &sched->lanes[i];
+
+		if (!plan->is_parted) {
+			plan->lanes[i].steps = plan->steps + lane->step;
+			plan->lanes[i].n_steps = lane->n_steps;
+			plan->lanes[i].peer = -1;
+		}
+		for (j = lane->step; j < lane->step + lane->n_steps; j++) {
+			compile_step(plan, i, &sched->steps[j],
+				     &plan->steps[j], ends);
+			ends += plan->steps[j].n_recv + plan->steps[j].n_send;
+			if (plan->is_parted)
+				part_lane(plan, i, j);
+		}
+	}
+	if (!plan->is_parted)
+		list_peers(plan);
 }
 
 int exec_plan_new(struct net *net, const struct sched *sched,
@@ -214,46 +245,11 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 		return err;
 	}
 	exec_cut_shares(plan);
-	exec_plan_renew(plan);
+	compile(plan);
 	plan->reading = reading_of(plan);
 	plan->is_exchange = is_exchange(plan);
 	*out = plan;
 	return 0;
-}
-
-/* Steps that nothing keeps in order, neither a dependency nor a mailbox. */
-static void part_steps(struct exec_plan *plan)
-{
-	uint32_t i;
-
-	for (i = 0; i < plan->n_lanes; i++) {
-		plan->lanes[i].steps = plan->steps + i;
-		plan->lanes[i].n_steps = 1;
-	}
-}
-
-void exec_plan_renew(struct exec_plan *plan)
-{
-	const struct sched *sched = plan->sched;
-	struct net_lane **ends = plan->ends;
-	uint32_t i, j;
-
-	for (i = 0; i < sched->n_lanes; i++) {
-		const struct sched_lane *lane = &sched->lanes[i];
-
-		if (!plan->is_parted) {
-			plan->lanes[i].steps = plan->steps + lane->step;
-			plan->lanes[i].n_steps = lane->n_steps;
-		}
-		for (j = lane->step; j < lane->step + lane->n_steps; j++) {
-			compile_step(plan, i, &sched->steps[j],
-				     &plan->steps[j], ends);
-			ends += plan->steps[j].n_recv + plan->steps[j].n_send;
-		}
-	}
-	if (plan->is_parted)
-		part_steps(plan);
-	list_peers(plan);
 }
 
 void exec_plan_free(struct exec_plan *plan)
@@ -264,6 +260,7 @@ void exec_plan_free(struct exec_plan *plan)
 	base_free(plan->steps);
 	base_free(plan->ends);
 	base_free(plan->receives);
+	base_free(plan->busy);
 	base_free(plan->awaits);
 	base_free(plan->missing);
 	base_free(plan->grants_to);

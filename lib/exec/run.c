@@ -24,22 +24,21 @@ static uint32_t sign_hash(const struct net_sign *sign)
 	return (uint32_t)(mixed >> 32);
 }
 
-int exec_tell_credit(struct exec_plan *plan)
+int exec_tell_credit_of(struct exec_plan *plan, struct net_lane *end)
 {
 	uint32_t batch = (uint32_t)plan->net->n_slots / 2;
+
+	return end->n_received - end->n_credited < batch ? 0 : net_credit(end);
+}
+
+int exec_tell_credit(struct exec_plan *plan)
+{
 	uint32_t i;
-	int err;
+	int err = 0;
 
-	for (i = 0; i < plan->n_receives; i++) {
-		struct net_lane *end = plan->receives[i];
-
-		if (end->n_received - end->n_credited < batch)
-			continue;
-		err = net_credit(end);
-		if (err)
-			return err;
-	}
-	return 0;
+	for (i = 0; i < plan->n_receives && !err; i++)
+		err = exec_tell_credit_of(plan, plan->receives[i]);
+	return err;
 }
 
 /* Run the lane as far as it can: the number of steps, or an error. */
@@ -156,6 +155,8 @@ static int run(struct exec_plan *plan, const struct exec_args *args)
 	    !args->factor)
 		return exec_run_exchange(plan);
 	plan->is_in_place = false;
+	if (plan->is_parted)
+		return exec_run_messages(plan);
 	exec_enter(plan);
 	if (plan->n_passes == 1 && !plan->is_private &&
 	    exec_longest_chunk(plan) <= EXEC_LINES_BYTES)

@@ -17,22 +17,18 @@ static bool needs_place(const struct exec_plan *plan,
 	return plan->uses_places && !(plan->is_private && !lane->pass);
 }
 
-/* Of a plan in parts a step has one peer, and waits for no other's grant. */
 static bool has_places(struct exec_plan *plan, struct exec_lane *lane,
 		       const struct exec_step *step)
 {
-	const struct net_lane *end;
-
-	if (!plan->is_parted) {
-		if (exec_has_places(plan))
+	if (plan->is_parted) {
+		if (exec_has_grant(plan, lane))
 			return true;
-		end = &plan->missing[plan->n_missing - 1]->lanes[0];
-	} else {
-		end = step->n_send ? step->send[0] : step->recv[0];
-		if (exec_has_place(plan, end->conn))
-			return true;
+		lane->waits_for = step->n_send ? step->send[0] : step->recv[0];
+		return false;
 	}
-	lane->waits_for = end;
+	if (exec_has_places(plan))
+		return true;
+	lane->waits_for = &plan->missing[plan->n_missing - 1]->lanes[0];
 	return false;
 }
 

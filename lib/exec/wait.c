@@ -10,6 +10,8 @@
 /* Idle for so long, a rank sleeps between looks: nobody is in a hurry. */
 #define EXEC_BLOCK_AFTER_NS (20 * MS)
 #define EXEC_BLOCK_MS 10
+/* ... or shorter: what connects peers comes by another way. */
+#define EXEC_APART_MS 1
 /* How often a waiting rank looks whether the communicator has failed. */
 #define EXEC_LOOK_NS (1 * MS)
 /* ... and what its peers are doing: rarely, since it disturbs them. */
@@ -123,11 +125,10 @@ static int peer_is_ahead(const struct exec_plan *plan, int peer)
 }
 
 /* Only the two know what they sent and expected, and each its own half. */
-static int pair_mismatch(const struct exec_plan *plan, int peer)
+static int pair_mismatch(const struct exec_plan *plan, int peer,
+			 uint32_t block)
 {
 	const struct exec_args *args = plan->args;
-	uint32_t block = plan->sched->shape.collective == SCHED_SCATTER
-				 ? (uint32_t)plan->net->rank : (uint32_t)peer;
 	size_t bytes = exec_block_bytes(&args->out, block);
 	char what[128];
 
@@ -140,6 +141,22 @@ static int pair_mismatch(const struct exec_plan *plan, int peer)
 			  plan->net->names[peer]);
 }
 
+/* The block that comes on @end. */
+static uint32_t block_on(const struct exec_plan *plan,
+			 const struct net_lane *end)
+{
+	uint32_t i;
+
+	for (i = 0; plan->is_parted && i < plan->n_busy; i++) {
+		const struct exec_step *step = plan->busy[i]->steps;
+
+		if (step->n_recv && step->recv[0] == end)
+			return step->block;
+	}
+	return plan->sched->shape.collective == SCHED_SCATTER
+		       ? (uint32_t)plan->net->rank : (uint32_t)end->conn->peer;
+}
+
 int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 {
 	int timeout_ms = plan->guard.timeout_ms < EXEC_MISMATCH_TIMEOUT_MS
@@ -148,7 +165,8 @@ int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 	int err;
 
 	if (plan->is_private)
-		return pair_mismatch(plan, lane->conn->peer);
+		return pair_mismatch(plan, lane->conn->peer,
+				     block_on(plan, lane));
 	err = ask(plan, lane->conn, timeout_ms);
 
 	if (err && err != WREATH_EAGAIN)
@@ -162,6 +180,15 @@ int exec_mismatch(struct exec_plan *plan, const struct net_lane *lane)
 			  plan->net->names[plan->net->rank]);
 }
 
+/* Whom the lane waits for, or -1. */
+static int awaited(const struct exec_lane *lane)
+{
+	if (lane->is_done)
+		return -1;
+	/* Who is not connected has no lane to wait for. */
+	return lane->waits_for ? lane->waits_for->conn->peer : lane->peer;
+}
+
 static int ask_peers(struct exec_plan *plan, struct exec_wait *wait)
 {
 	bool is_suspect = false;
@@ -169,11 +196,11 @@ static int ask_peers(struct exec_plan *plan, struct exec_wait *wait)
 
 	for (i = 0; i < plan->n_lanes; i++) {
 		const struct exec_lane *lane = &plan->lanes[i];
-		int err, peer;
+		int peer = awaited(lane);
+		int err;
 
-		if (lane->is_done || !lane->waits_for)
+		if (peer < 0)
 			continue;
-		peer = lane->waits_for->conn->peer;
 		err = plan->guard.left(plan->guard.arg, peer);
 		/* Of sends and receives a peer may make others first. */
 		if (!err && plan->args->sign.collective != SCHED_EXCHANGE)
@@ -197,13 +224,13 @@ static int ask_peers(struct exec_plan *plan, struct exec_wait *wait)
 static int timed_out(const struct exec_plan *plan, uint64_t waited_ns)
 {
 	const struct exec_lane *lane = plan->lanes;
+	int peer = -1;
 	char what[128];
 	uint32_t i;
 
-	for (i = 0; i < plan->n_lanes; i++) {
+	for (i = 0; i < plan->n_lanes && peer < 0; i++) {
 		lane = &plan->lanes[i];
-		if (!lane->is_done && lane->waits_for)
-			break;
+		peer = awaited(lane);
 	}
 	exec_sign_text(&plan->args->sign, what, sizeof(what));
 	return base_error(
@@ -214,9 +241,9 @@ static int timed_out(const struct exec_plan *plan, uint64_t waited_ns)
 		"deadline",
 		plan->args->sign.seq, what, plan->net->names[plan->net->rank],
 		(double)waited_ns / 1e9,
-		lane->waits_for
-			? plan->net->names[lane->waits_for->conn->peer]
-			: "nobody", i, lane->step, lane->pass, plan->n_passes);
+		peer < 0 ? "nobody" : plan->net->names[peer],
+		(unsigned int)(lane - plan->lanes), lane->step, lane->pass,
+		plan->is_parted ? lane->n_passes : plan->n_passes);
 }
 
 static int look(struct exec_plan *plan, struct exec_wait *wait, uint64_t now)
@@ -322,6 +349,7 @@ int exec_wait(struct exec_plan *plan, struct exec_wait *wait)
 		return 0;
 	err = look(plan, wait, now);
 	if (!err && now - wait->start_ns > EXEC_BLOCK_AFTER_NS)
-		err = net_block(plan->net, EXEC_BLOCK_MS);
+		err = net_block(plan->net, plan->n_apart ? EXEC_APART_MS
+							 : EXEC_BLOCK_MS);
 	return err;
 }

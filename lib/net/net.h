@@ -95,6 +95,7 @@ struct net_conn {
 	struct net_place place; /* taken last, and where it is mapped */
 	char *output_map;
 	const char *input_map;
+	struct net_places_ahead outputs_ahead, inputs_ahead;
 	struct net_lane lanes[NET_LANES];
 	/* Cold. */
 	struct net_mend *mend; /* NULL: cannot be mended */

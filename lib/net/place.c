@@ -78,15 +78,16 @@ static int post_grant(struct net_conn *conn, const struct net_grant *grant,
 	return net_post(conn, &wr);
 }
 
-int net_place_grant(struct net_conn *conn, const struct net_granting *what,
-		    uint32_t signature)
+/* What is granted of @kinds; of others nothing changes. */
+static int grant_kinds(struct net_conn *conn, uint32_t kinds,
+		       const struct net_granting *what, uint32_t signature)
 {
 	struct net_grant grant = {.word = 0};
 	int err = fill_place(conn, what, &grant.place);
 
 	if (err)
 		return err;
-	conn->granted = grant.place.kinds;
+	conn->granted = (conn->granted & ~kinds) | grant.place.kinds;
 	grant.word = net_word(++conn->n_places_sent,
 			      signature ^ place_check(&grant.place));
 	if (sizeof(grant) > conn->max_inline)
@@ -98,6 +99,28 @@ int net_place_grant(struct net_conn *conn, const struct net_granting *what,
 		conn->mend->grants[(conn->n_places_sent - 1) % NET_PLACES] =
 			grant;
 	return post_grant(conn, &grant, conn->n_places_sent);
+}
+
+int net_place_grant(struct net_conn *conn, const struct net_granting *what,
+		    uint32_t signature)
+{
+	return grant_kinds(conn, NET_PLACE_OUTPUT | NET_PLACE_INPUT, what,
+			   signature);
+}
+
+/* Those of a kind are known by their signature, what they grant or not. */
+static uint32_t of_kind(uint32_t signature, enum net_place_kind kind)
+{
+	return signature ^ (uint32_t)kind * 0x9e3779b9u;
+}
+
+int net_place_grant_one(struct net_conn *conn, enum net_place_kind kind,
+			const struct net_granting *what, uint32_t signature)
+{
+	struct net_granting one = *what;
+
+	one.kinds &= kind;
+	return grant_kinds(conn, kind, &one, of_kind(signature, kind));
 }
 
 int net_places_grant_again(struct net_conn *conn)
@@ -122,17 +145,20 @@ static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
 	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
 }
 
-static void map_places(struct net_conn *conn, const struct net_place *place)
+static void map_output(struct net_conn *conn, const struct net_place *place)
 {
 	net_unmap(conn, conn->output_map);
-	net_unmap(conn, conn->input_map);
-	conn->place = *place;
 	conn->output_map = NULL;
-	conn->input_map = NULL;
 	if (place->kinds & NET_PLACE_OUTPUT)
 		conn->output_map =
 			map_place(conn, place->output_rkey, place->output,
 				  place->output_bytes);
+}
+
+static void map_input(struct net_conn *conn, const struct net_place *place)
+{
+	net_unmap(conn, conn->input_map);
+	conn->input_map = NULL;
 	if (place->kinds & NET_PLACE_INPUT)
 		conn->input_map =
 			map_place(conn, place->input_rkey, place->input,
@@ -154,7 +180,9 @@ static struct net_place load_place(const struct net_grant *grant)
 	return place;
 }
 
-bool net_place_take(struct net_conn *conn, uint32_t signature)
+/* The next grant, when it has come and is of the operation. */
+static bool look_at_place(struct net_conn *conn, uint32_t signature,
+			  struct net_place *place)
 {
 	const struct net_grant *grant =
 		(const void *)(conn->places + conn->n_places_taken %
@@ -164,18 +192,100 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 	 * where the device keeps line order; place_check() tells elsewhere. */
 	uint64_t word = atomic_load_explicit(
 		(const _Atomic uint64_t *)&grant->word, memory_order_acquire);
-	struct net_place place;
 
 	/* Mostly it has not come: its number tells. */
 	if ((uint32_t)word != conn->n_places_taken + 1)
 		return false;
-	place = load_place(grant);
-	if (word != net_word(conn->n_places_taken + 1,
-			     signature ^ place_check(&place)))
+	*place = load_place(grant);
+	return word == net_word(conn->n_places_taken + 1,
+				signature ^ place_check(place));
+}
+
+bool net_place_take(struct net_conn *conn, uint32_t signature)
+{
+	struct net_place place;
+
+	if (!look_at_place(conn, signature, &place))
 		return false;
 	conn->n_places_taken++;
 	/* The same place as last time keeps its mapping: keys are unique. */
-	if (memcmp(&place, &conn->place, sizeof(place)))
-		map_places(conn, &place);
+	if (memcmp(&place, &conn->place, sizeof(place))) {
+		map_output(conn, &place);
+		map_input(conn, &place);
+		conn->place = place;
+	}
+	return true;
+}
+
+static struct net_places_ahead *ahead_of(struct net_conn *conn,
+					 enum net_place_kind kind)
+{
+	return kind == NET_PLACE_OUTPUT ? &conn->outputs_ahead
+					: &conn->inputs_ahead;
+}
+
+/* Put aside what has come for messages, by its kind; is it that? */
+static bool put_ahead(struct net_conn *conn, enum net_place_kind kind,
+		      uint32_t signature)
+{
+	struct net_places_ahead *ahead = ahead_of(conn, kind);
+	struct net_place place;
+
+	if (ahead->n_put - ahead->n_taken == NET_PLACES_AHEAD ||
+	    !look_at_place(conn, of_kind(signature, kind), &place))
+		return false;
+	conn->n_places_taken++;
+	ahead->places[ahead->n_put++ % NET_PLACES_AHEAD] = place;
+	return true;
+}
+
+/* Of the place that there was, what is not of this kind stays. */
+static void take_output(struct net_conn *conn, const struct net_place *place)
+{
+	struct net_place *now = &conn->place;
+
+	if ((now->kinds ^ place->kinds) & NET_PLACE_OUTPUT ||
+	    now->output != place->output ||
+	    now->output_bytes != place->output_bytes ||
+	    now->output_rkey != place->output_rkey)
+		map_output(conn, place);
+	now->output = place->output;
+	now->output_bytes = place->output_bytes;
+	now->output_rkey = place->output_rkey;
+	now->kinds = (now->kinds & ~(uint32_t)NET_PLACE_OUTPUT) |
+		     (place->kinds & NET_PLACE_OUTPUT);
+}
+
+static void take_input(struct net_conn *conn, const struct net_place *place)
+{
+	struct net_place *now = &conn->place;
+
+	if ((now->kinds ^ place->kinds) & NET_PLACE_INPUT ||
+	    now->input != place->input ||
+	    now->input_bytes != place->input_bytes ||
+	    now->input_rkey != place->input_rkey)
+		map_input(conn, place);
+	now->input = place->input;
+	now->input_bytes = place->input_bytes;
+	now->input_rkey = place->input_rkey;
+	now->kinds = (now->kinds & ~(uint32_t)NET_PLACE_INPUT) |
+		     (place->kinds & NET_PLACE_INPUT);
+}
+
+bool net_place_take_one(struct net_conn *conn, enum net_place_kind kind,
+			uint32_t signature)
+{
+	struct net_places_ahead *ahead = ahead_of(conn, kind);
+	const struct net_place *place;
+
+	while (ahead->n_put == ahead->n_taken)
+		if (!put_ahead(conn, NET_PLACE_OUTPUT, signature) &&
+		    !put_ahead(conn, NET_PLACE_INPUT, signature))
+			return false;
+	place = &ahead->places[ahead->n_taken++ % NET_PLACES_AHEAD];
+	if (kind == NET_PLACE_OUTPUT)
+		take_output(conn, place);
+	else
+		take_input(conn, place);
 	return true;
 }

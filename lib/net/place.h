@@ -44,4 +44,25 @@ int net_place_grant(struct net_conn *conn, const struct net_granting *what,
 /* True once the peer's grant is there: conn->place and its maps. */
 bool net_place_take(struct net_conn *conn, uint32_t signature);
 
+/*
+ * The same for messages, which each way between two ranks go in an order of
+ * their own: a grant of @kind only, whether or not what->kinds has it, and the
+ * grants of a kind are taken in their order, whatever those of the other.
+ *
+ * Both ends grant once for a message, the sender its input and the receiver its
+ * output, when they come to it, and end it only when they have taken the
+ * other's.  So two of a kind may be untaken: the message's, and the next one's.
+ */
+#define NET_PLACES_AHEAD 2
+int net_place_grant_one(struct net_conn *conn, enum net_place_kind kind,
+			const struct net_granting *what, uint32_t signature);
+bool net_place_take_one(struct net_conn *conn, enum net_place_kind kind,
+			uint32_t signature);
+
+/* Of one kind: those that have come, and are not taken yet. */
+struct net_places_ahead {
+	struct net_place places[NET_PLACES_AHEAD];
+	uint32_t n_put, n_taken;
+};
+
 #endif

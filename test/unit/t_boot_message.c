@@ -156,6 +156,49 @@ static void a_silent_peer_is_named_at_the_deadline(void **state)
 	run(4, nothing_comes, 200);
 }
 
+/* Rank 0 is asked for one thing after the other, and never waited for. */
+static int look_and_go_on(struct a_rank *rank)
+{
+	int want, got;
+
+	if (rank->rank == 1) {
+		if (boot_recv_now(rank->boot, 0, &got, sizeof(got)) !=
+		    WREATH_EAGAIN)
+			return 1;
+		if (boot_send(rank->boot, 0, NULL, 0))
+			return 2;
+		for (want = 0; want < 200; want++) {
+			int err;
+
+			while ((err = boot_recv_now(rank->boot, 0, &got,
+						    sizeof(got))) ==
+			       WREATH_EAGAIN)
+				ms_sleep(0);
+			if (err || got != want)
+				return 3;
+		}
+		if (boot_recv_now(rank->boot, 0, &got, sizeof(got)) !=
+		    WREATH_EAGAIN)
+			return 4;
+	} else if (rank->rank == 0) {
+		if (boot_recv(rank->boot, 1, NULL, 0))
+			return 5;
+		for (want = 0; want < 200; want++) {
+			while (boot_send(rank->boot, 1, &want, sizeof(want)) ==
+			       WREATH_EAGAIN)
+				ms_sleep(1);
+		}
+	}
+	return boot_all_gather(rank->boot, NULL, 0, NULL);
+}
+
+static void who_does_not_wait_gets_all_as_it_comes(void **state)
+{
+	(void)state;
+	run(2, look_and_go_on, 20000);
+	run(5, look_and_go_on, 20000);
+}
+
 static int bad_arguments(struct a_rank *rank)
 {
 	static char record[BOOT_RECORD_MAX + 1];
@@ -164,7 +207,8 @@ static int bad_arguments(struct a_rank *rank)
 	    boot_send(rank->boot, -1, record, 1) != WREATH_EINVAL ||
 	    boot_send(rank->boot, 0, record, 4097) != WREATH_EINVAL ||
 	    boot_recv(rank->boot, 3, record, 1) != WREATH_EINVAL ||
-	    boot_recv(rank->boot, 0, record, 4097) != WREATH_EINVAL)
+	    boot_recv(rank->boot, 0, record, 4097) != WREATH_EINVAL ||
+	    boot_recv_now(rank->boot, 3, record, 1) != WREATH_EINVAL)
 		return 1;
 	return 0;
 }
@@ -182,6 +226,7 @@ int main(void)
 		cmocka_unit_test(a_stream_longer_than_the_window_is_held_back),
 		cmocka_unit_test(a_message_of_another_length_is_a_mismatch),
 		cmocka_unit_test(a_silent_peer_is_named_at_the_deadline),
+		cmocka_unit_test(who_does_not_wait_gets_all_as_it_comes),
 		cmocka_unit_test(bad_arguments_are_refused),
 	};
 

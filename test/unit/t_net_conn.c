@@ -197,6 +197,36 @@ static void places_are_written_and_read(void)
 	assert_int_equal(mem_free(in), 0);
 }
 
+/* Two grants of each kind, in any order, and taken in any other. */
+static void kinds_of_grants_do_not_wait_for_each_other(void)
+{
+	struct net_granting what = {.output_bytes = 1000,
+				    .kinds = NET_PLACE_OUTPUT};
+	uint64_t end = base_now_ns() + 5000000000ull;
+	uint32_t order, i;
+
+	assert_int_equal(mem_alloc(8000, &what.output), 0);
+	for (order = 0; order < 36; order++) {
+		/* Of four bits two are set: 3, 5, 6, 9, 10, 12. */
+		static const uint32_t two[] = {3, 5, 6, 9, 10, 12};
+
+		for (i = 0; i < 4; i++)
+			assert_int_equal(net_place_grant_one(
+				conns[1], (two[order / 6] >> i & 1) + 1, &what,
+				77), 0);
+		assert_false(net_place_take_one(conns[0], 1, 78));
+		for (i = 0; i < 4; i++) {
+			while (!net_place_take_one(conns[0],
+					(two[order % 6] >> i & 1) + 1, 77)) {
+				assert_true(base_now_ns() < end);
+				poll_both();
+			}
+		}
+		assert_int_equal(conns[0]->place.kinds, NET_PLACE_OUTPUT);
+	}
+	assert_int_equal(mem_free(what.output), 0);
+}
+
 static void another_signature_is_a_mismatch(void)
 {
 	struct net_lane *from = &conns[0]->lanes[0];
@@ -243,6 +273,7 @@ static void run_all(const char *soft, const char *arrival, const char *fault)
 	slots_carry_messages_within_their_window();
 	lines_carry_small_messages();
 	places_are_written_and_read();
+	kinds_of_grants_do_not_wait_for_each_other();
 	another_signature_is_a_mismatch();
 	a_sleeper_wakes_or_times_out();
 	close_pair();
