@@ -145,6 +145,7 @@ struct boot {
 	pthread_t thread;
 	bool has_thread;
 	bool closing;
+	uint64_t tell_until_ns; /* once closing: when to give up the parent */
 	_Atomic bool must_stop; /* set by exit(), without the lock */
 	bool done;              /* the thread has closed everything */
 	bool is_ghost;          /* nobody waits for the thread: it frees */
