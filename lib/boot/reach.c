@@ -171,6 +171,7 @@ int boot_reach_root(struct boot_joiner *join)
 
 	boot_addr_text(&join->id->addrs[0], where);
 	for (;;) {
+		ask_stopped(join);
 		if (try_all(join))
 			return 0;
 		if (join->stopped)
