@@ -102,6 +102,7 @@ static int take_place(struct boot_joiner *join, const struct boot_head *head)
 	i = (int)move_all(join, &place, sizeof(place), POLLIN);
 	if (i)
 		return i;
+	boot->has_place = true;
 	memcpy(boot->token, place.token, sizeof(boot->token));
 	boot->parent_at = place.parent_at;
 	set_name(&boot->links[0], &place.parent);
@@ -209,7 +210,7 @@ int boot_join(struct boot *boot, const struct boot_args *args,
 	}
 	boot_sock_close(&join.fd);
 	/* Whatever the root said to that. */
-	if (result && join.stopped)
+	if (join.stopped)
 		return base_error_again(join.stopped, join.why);
 	return result;
 }

@@ -108,6 +108,7 @@ struct boot {
 	/* The tree. */
 	unsigned char secret[BOOT_SECRET_BYTES];
 	unsigned char token[BOOT_TOKEN_BYTES];
+	bool has_place; /* the root has told it: others wait for us there */
 	struct boot_addr parent_at;
 	struct boot_addr listens_at;
 	int listener; /* to the end: survivors meet there, see survey.h */
@@ -287,7 +288,8 @@ void *boot_serve(void *boot);
 
 /*
  * Come to the root and be told a place.  Fills the token, the parent's
- * address, the neighbours' names, and opens the listener.
+ * address, the neighbours' names, and opens the listener.  It may do so and
+ * still return an error, where the caller gives up at that moment.
  */
 int boot_join(struct boot *boot, const struct boot_args *args,
 	      const struct boot_id *id);
