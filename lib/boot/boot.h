@@ -113,8 +113,9 @@ struct boot_args {
 	void *while_waiting_arg;
 	/*
 	 * Called every now and then by boot_open(), by its thread, which
-	 * returns the error that it gives within a tenth of a second; 0 goes
-	 * on.  It sets the text, and may not wait itself.  May be NULL.
+	 * returns the error that it gives within half a second, in which the
+	 * other ranks are told; 0 goes on.  It sets the text, and may not wait
+	 * itself.  May be NULL.
 	 */
 	int (*stopped)(void *arg);
 	void *stopped_arg;

@@ -14,6 +14,12 @@
  */
 #define CLOSE_MS 50
 
+/*
+ * A parent that was not reached yet may be told of a failure for so long: less
+ * than what exit() waits.
+ */
+#define TELL_MS 1000
+
 /* exit() waits so long for ghosts: they may be somebody's way. */
 #define EXIT_MS 2000
 
@@ -93,6 +99,7 @@ void boot_close(struct boot *boot)
 	while (boot->callback_runs)
 		boot_sleep(boot, base_now_ns() + UINT64_C(1000000000));
 	boot->closing = true;
+	boot->tell_until_ns = base_now_ns() + TELL_MS * UINT64_C(1000000);
 	/* Who knocks learns that nobody is at home. */
 	boot->stands = true;
 	boot_sock_close(&boot->listener);

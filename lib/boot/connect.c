@@ -90,7 +90,7 @@ void boot_parent_try(struct boot *boot)
 		boot_sock_close(&link->fd);
 		link->state = BOOT_LINK_WAITS;
 	}
-	if (link->state != BOOT_LINK_WAITS || boot->has_failed ||
+	if (link->state != BOOT_LINK_WAITS ||
 	    boot->parent_auth.deadline_ns > base_now_ns())
 		return;
 	link->fd = boot_sock_connect(&boot->parent_at);

@@ -7,173 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "join.h"
 #include "sock.h"
-#include "tree.h"
 
 /* The root's own deadline comes first: it knows who is missing. */
 #define GRACE_MS 1000
 
-/* One address may be silent: others get their turn after so long. */
-#define CONNECT_MS 3000
-
-/* How often args->stopped is asked. */
-#define STOPPED_MS 20
-
-struct join {
-	struct boot *boot;
-	const struct boot_args *args;
-	const struct boot_id *id;
-	uint64_t start_ns;
-	uint64_t deadline_ns;
-	int fd;
-	struct boot_addr at;    /* of the root being tried */
-	int last_errno;         /* of the last try to connect, negative */
-	int stopped;            /* the error by which the caller ended it */
-	bool met_other_secret;  /* at every address that answered */
-	struct boot_addr other; /* who had it */
-};
-
-static uint64_t at_most(uint64_t deadline_ns, int ms)
-{
-	uint64_t later = base_now_ns() + (uint64_t)ms * 1000000;
-
-	return later < deadline_ns ? later : deadline_ns;
-}
-
-static bool is_stopped(struct join *join)
-{
-	const struct boot_args *args = join->args;
-
-	if (!join->stopped && args->stopped)
-		join->stopped = args->stopped(args->stopped_arg);
-	return join->stopped;
-}
-
-/* True when join->fd has one of @events; false also when we are stopped. */
-static bool await(struct join *join, short events, uint64_t deadline_ns)
-{
-	if (!join->args->stopped)
-		return boot_sock_wait(join->fd, events, deadline_ns);
-	while (!boot_sock_wait(join->fd, events,
-			       at_most(deadline_ns, STOPPED_MS)))
-		if (is_stopped(join) || !boot_sock_ms_left(deadline_ns))
-			return false;
-	return true;
-}
-
-/* 0 when the root at join->at is ours: join->fd is the connection. */
-static int try_one(struct join *join)
-{
-	static const unsigned char no_token[BOOT_TOKEN_BYTES];
-	uint64_t deadline_ns = at_most(join->deadline_ns, CONNECT_MS);
-	struct boot_auth auth;
-	int err;
-
-	join->fd = boot_sock_connect(&join->at);
-	if (join->fd < 0)
-		return join->fd;
-	err = await(join, POLLOUT, deadline_ns)
-		      ? boot_sock_connected(join->fd)
-		      : -ETIMEDOUT;
-	if (err)
-		return err;
-	boot_sock_tune(join->fd, BOOT_AUTH_MS);
-	boot_auth_client(&auth, join->fd, BOOT_TO_ROOT, join->boot->rank,
-			 no_token);
-	deadline_ns = at_most(join->deadline_ns, BOOT_AUTH_MS);
-	for (;;) {
-		switch (boot_auth_step(&auth, join->id->secret)) {
-		case BOOT_AUTH_DONE:
-			return 0;
-		case BOOT_AUTH_STRANGER:
-			return -ECONNRESET;
-		case BOOT_AUTH_BAD_PROOF:
-			return -EKEYREJECTED;
-		case BOOT_AUTH_SENDING:
-		case BOOT_AUTH_READING:
-			break;
-		}
-		if (!await(join, boot_auth_events(&auth), deadline_ns))
-			return -ETIMEDOUT;
-	}
-}
-
-static bool try_all(struct join *join)
-{
-	int i, port;
-
-	for (port = 0; port < join->id->n_ports; port++) {
-		for (i = 0; i < join->id->n_addrs; i++) {
-			int err;
-
-			join->at = join->id->addrs[i];
-			boot_addr_set_port(&join->at,
-					   boot_addr_port(&join->at) +
-						   (unsigned int)port);
-			err = try_one(join);
-			if (!err)
-				return true;
-			boot_sock_close(&join->fd);
-			if (is_stopped(join))
-				return false;
-			join->last_errno = err;
-			if (err == -EKEYREJECTED) {
-				join->met_other_secret = true;
-				join->other = join->at;
-			}
-		}
-	}
-	return false;
-}
-
-static int other_secret(const struct join *join)
-{
-	char where[BOOT_ADDR_TEXT];
-
-	boot_addr_text(&join->other, where);
-	return base_error(WREATH_EINVAL,
-			  "the root at %s holds another secret than rank %d: "
-			  "the unique id is stale, or another job's",
-			  where, join->boot->rank);
-}
-
-static int connect_root(struct join *join)
-{
-	char where[BOOT_ADDR_TEXT];
-	char within[24];
-	int pause_ms = 5;
-
-	for (;;) {
-		if (try_all(join))
-			return 0;
-		if (join->stopped)
-			return join->stopped;
-		/*
-		 * With a port of its own there is one root only; where several
-		 * jobs share a range of ports, ours may still be coming.
-		 */
-		if (join->met_other_secret && join->id->n_ports == 1)
-			return other_secret(join);
-		if (!boot_sock_ms_left(join->deadline_ns))
-			break;
-		poll(NULL, 0, pause_ms);
-		pause_ms = pause_ms < 100 ? pause_ms * 2 : 200;
-	}
-	if (join->met_other_secret)
-		return other_secret(join);
-	boot_addr_text(&join->id->addrs[0], where);
-	boot_text_ms(join->args->join_timeout_ms, within);
-	return base_error(WREATH_ETIMEOUT,
-			  "rank %d got no connection to the root at %s%s "
-			  "within %s (%s): is the process that made the "
-			  "unique id running, and can this host reach it?",
-			  join->boot->rank, where,
-			  join->id->n_ports > 1 ? " and the ports above" : "",
-			  within, strerror(-join->last_errno));
-}
-
 /* Where the root has seen us from, our children can see us too. */
-static int open_listener(struct join *join)
+static int open_listener(struct boot_joiner *join)
 {
 	struct boot *boot = join->boot;
 	struct boot_addr local;
@@ -194,7 +35,7 @@ static int open_listener(struct join *join)
 	return 0;
 }
 
-static ssize_t move_all(struct join *join, void *data, size_t bytes,
+static ssize_t move_all(struct boot_joiner *join, void *data, size_t bytes,
 			short events)
 {
 	uint64_t deadline_ns = join->deadline_ns + GRACE_MS * UINT64_C(1000000);
@@ -209,13 +50,13 @@ static ssize_t move_all(struct join *join, void *data, size_t bytes,
 			return n;
 		at += n;
 		bytes -= (size_t)n;
-		if (!n && !await(join, events, deadline_ns))
+		if (!n && !boot_await(join, events, deadline_ns))
 			return -ETIMEDOUT;
 	}
 	return 0;
 }
 
-static int send_join(struct join *join)
+static int send_join(struct boot_joiner *join)
 {
 	const struct boot_args *args = join->args;
 	unsigned char out[BOOT_HEAD_BYTES + sizeof(struct boot_join_wire)];
@@ -229,7 +70,8 @@ static int send_join(struct join *join)
 		.n_ranks = htole32((uint32_t)args->n_ranks),
 		.pid = htole32((uint32_t)getpid()),
 		.timeout_ms =
-			htole32((uint32_t)boot_sock_ms_left(join->deadline_ns)),
+			htole32((uint32_t)boot_sock_ms_left(
+				join->boot->join_deadline_ns)),
 		.listens_at = join->boot->listens_at,
 	};
 
@@ -249,7 +91,7 @@ static void set_name(struct boot_link *link, const struct boot_name_wire *wire)
 	boot_text_clean(link->name.host, sizeof(link->name.host));
 }
 
-static int take_place(struct join *join, const struct boot_head *head)
+static int take_place(struct boot_joiner *join, const struct boot_head *head)
 {
 	struct boot *boot = join->boot;
 	struct boot_place_wire place;
@@ -260,6 +102,7 @@ static int take_place(struct join *join, const struct boot_head *head)
 	i = (int)move_all(join, &place, sizeof(place), POLLIN);
 	if (i)
 		return i;
+	boot->has_place = true;
 	memcpy(boot->token, place.token, sizeof(boot->token));
 	boot->parent_at = place.parent_at;
 	set_name(&boot->links[0], &place.parent);
@@ -269,7 +112,7 @@ static int take_place(struct join *join, const struct boot_head *head)
 }
 
 /* The error that the root gives; 0 is never one, so -EBADMSG stays apart. */
-static int take_refusal(struct join *join, const struct boot_head *head,
+static int take_refusal(struct boot_joiner *join, const struct boot_head *head,
 			int *refused)
 {
 	char text[BOOT_TEXT_BYTES];
@@ -289,15 +132,23 @@ static int take_refusal(struct join *join, const struct boot_head *head,
 /*
  * A negative errno for a connection that ended before the root had read the
  * claim: come again.  Else 0, and *result is what came of it.
+ *
+ * Who is stopped hangs up and hears the root's answer to that: a place means
+ * that it came too late, and the tree has to be told.
  */
-static int ask(struct join *join, int *result)
+static int ask(struct boot_joiner *join, int *result)
 {
 	unsigned char in[BOOT_HEAD_BYTES];
 	struct boot_head head;
 	bool admitted = false;
 	char where[BOOT_ADDR_TEXT];
-	int err = send_join(join);
+	int err;
 
+	join->has_claimed = false;
+	err = send_join(join);
+	join->has_claimed = true;
+	if (join->stopped)
+		boot_hang_up(join);
 	*result = 0;
 	while (!err) {
 		err = (int)move_all(join, in, sizeof(in), POLLIN);
@@ -331,12 +182,11 @@ static int ask(struct join *join, int *result)
 int boot_join(struct boot *boot, const struct boot_args *args,
 	      const struct boot_id *id)
 {
-	struct join join = {
+	struct boot_joiner join = {
 		.boot = boot,
 		.args = args,
 		.id = id,
 		.fd = -1,
-		.start_ns = base_now_ns(),
 		.deadline_ns = boot->join_deadline_ns,
 		.last_errno = -ETIMEDOUT,
 	};
@@ -344,7 +194,7 @@ int boot_join(struct boot *boot, const struct boot_args *args,
 	int err;
 
 	for (;;) {
-		result = connect_root(&join);
+		result = boot_reach_root(&join);
 		if (result)
 			break;
 		boot_sock_close(&boot->listener);
@@ -355,8 +205,12 @@ int boot_join(struct boot *boot, const struct boot_args *args,
 		if (!err)
 			break;
 		boot_sock_close(&join.fd);
+		join.has_claimed = false;
 		poll(NULL, 0, 20);
 	}
 	boot_sock_close(&join.fd);
+	/* Whatever the root said to that. */
+	if (join.stopped)
+		return base_error_again(join.stopped, join.why);
 	return result;
 }

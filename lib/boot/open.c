@@ -159,19 +159,21 @@ static int join_tree(struct boot *boot, const struct boot_args *args)
 {
 	struct boot_id id;
 	int64_t left_ms;
+	int stopped;
 	int err = boot_id_decode(args->id, &id);
 
 	if (err)
 		return err;
 	memcpy(boot->secret, id.secret, sizeof(boot->secret));
-	err = boot_join(boot, args, &id);
+	stopped = boot_join(boot, args, &id);
 	sodium_memzero(&id, sizeof(id));
-	if (err)
-		return err;
+	if (stopped && !boot->has_place)
+		return stopped;
 	boot->stands = !boot->shape.n_children;
 	err = start_thread(boot);
-	if (err)
-		return err;
+	/* Who gives up only now tells the tree, which takes the thread. */
+	if (err || stopped)
+		return err ? err : stopped;
 	left_ms = boot_sock_ms_left(boot->join_deadline_ns);
 	pthread_mutex_lock(&boot->lock);
 	boot->while_waiting = args->stopped;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "round.h"
 #include "sock.h"
@@ -62,28 +63,45 @@ void boot_round_release(struct boot_round *round)
 }
 
 /*
+ * The root may live in the process of a rank, and end with it: that rank is
+ * told when all others have been.
+ */
+static bool is_here(const struct boot_join_wire *join)
+{
+	return join->pid == (uint32_t)getpid();
+}
+
+static void refuse_all(struct boot_round *round, bool here)
+{
+	int i;
+
+	for (i = 0; i < round->n_ranks; i++) {
+		struct boot_member *member = &round->members[i];
+
+		if (member->fd < 0 || is_here(&member->join) != here)
+			continue;
+		refuse(member->fd, round->error, round->text);
+		member->fd = -1;
+		if (round->told)
+			round->told[i] = true;
+	}
+}
+
+/*
  * round->text is set: everyone here gets it, and of @n_ranks whoever is still
  * to come.
  */
 static enum boot_verdict fail(struct boot_round *round, int n_ranks, int error)
 {
-	int i;
-
 	base_log(BASE_LOG_INFO, "root: %s", round->text);
 	round->error = error;
 	round->n_told = n_ranks;
 	/* Without memory latecomers find no failure, and wait in vain. */
 	round->told = base_alloc((size_t)n_ranks, sizeof(bool));
+	refuse_all(round, false);
+	refuse_all(round, true);
 	if (!round->told)
 		forget_failure(round);
-	for (i = 0; i < round->n_ranks; i++) {
-		if (round->members[i].fd < 0)
-			continue;
-		refuse(round->members[i].fd, error, round->text);
-		round->members[i].fd = -1;
-		if (round->told)
-			round->told[i] = true;
-	}
 	clear(round);
 	return BOOT_BROKEN;
 }
@@ -95,8 +113,11 @@ static enum boot_verdict fail_with(struct boot_round *round, int fd,
 
 	if (!n_ranks && join->n_ranks <= BOOT_MAX_RANKS)
 		n_ranks = (int)join->n_ranks;
-	refuse(fd, error, round->text);
+	if (!is_here(join))
+		refuse(fd, error, round->text);
 	fail(round, n_ranks, error);
+	if (is_here(join))
+		refuse(fd, error, round->text);
 	if (round->told && join->rank < (uint32_t)round->n_told)
 		round->told[join->rank] = true;
 	return BOOT_BROKEN;
@@ -149,27 +170,50 @@ static void name_of(const struct boot_round *round, int rank,
 	memcpy(out->host, join->host, sizeof(out->host));
 }
 
+static void place_one(const struct boot_round *round, int rank,
+		      struct boot_place_wire *place)
+{
+	struct boot_shape shape;
+	int c;
+
+	boot_shape_of(rank, round->n_ranks, &shape);
+	if (shape.parent >= 0) {
+		place->parent_at =
+			round->members[shape.parent].join.listens_at;
+		name_of(round, shape.parent, &place->parent);
+	}
+	for (c = 0; c < shape.n_children; c++)
+		name_of(round, shape.child[c].first, &place->children[c]);
+	tell(round->members[rank].fd, BOOT_PLACED, 0, place, sizeof(*place));
+}
+
+/* A member has nothing to say: what can be read is its end, or a breach. */
+static int first_gone(const struct boot_round *round)
+{
+	char byte;
+	int i;
+
+	for (i = 0; i < round->n_ranks; i++)
+		if (boot_sock_recv(round->members[i].fd, &byte, 1))
+			return i;
+	return -1;
+}
+
 static enum boot_verdict place_all(struct boot_round *round)
 {
 	struct boot_place_wire place;
-	struct boot_shape shape;
-	int i, c;
+	int gone = first_gone(round);
+	int here, i;
 
+	/* In a tree nobody would hear of it at once. */
+	if (gone >= 0)
+		return boot_round_lost(round, gone);
 	memset(&place, 0, sizeof(place));
 	base_random(place.token, sizeof(place.token));
-	for (i = 0; i < round->n_ranks; i++) {
-		boot_shape_of(i, round->n_ranks, &shape);
-		if (shape.parent >= 0) {
-			place.parent_at =
-				round->members[shape.parent].join.listens_at;
-			name_of(round, shape.parent, &place.parent);
-		}
-		for (c = 0; c < shape.n_children; c++)
-			name_of(round, shape.child[c].first,
-				&place.children[c]);
-		tell(round->members[i].fd, BOOT_PLACED, 0, &place,
-		     sizeof(place));
-	}
+	for (here = 0; here < 2; here++)
+		for (i = 0; i < round->n_ranks; i++)
+			if (is_here(&round->members[i].join) == here)
+				place_one(round, i, &place);
 	clear(round);
 	return BOOT_COMPLETE;
 }

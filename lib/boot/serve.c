@@ -73,6 +73,18 @@ static void sooner(int *ms, uint64_t deadline_ns)
 		*ms = left;
 }
 
+/*
+ * The parent waits for this rank, and hears of its failure from nobody else.
+ * Children who do not reach this rank know enough.
+ */
+static bool has_to_tell_parent(const struct boot *boot)
+{
+	enum boot_link_state state = boot->links[0].state;
+
+	return state != BOOT_LINK_UP && state != BOOT_LINK_CLOSED &&
+	       base_now_ns() < boot->tell_until_ns;
+}
+
 static int prepare(struct boot *boot, struct polled *polled)
 {
 	const struct boot_link *parent = &boot->links[0];
@@ -99,6 +111,8 @@ static int prepare(struct boot *boot, struct polled *polled)
 		polled->links[i] =
 			(struct pollfd){.fd = link->fd, .events = events};
 	}
+	if (boot->closing && has_to_tell_parent(boot))
+		sooner(&ms, boot->tell_until_ns);
 	if (parent->state == BOOT_LINK_WAITS ||
 	    parent->state == BOOT_LINK_PROVES)
 		sooner(&ms, boot->parent_auth.deadline_ns);
@@ -170,8 +184,10 @@ static bool is_over(struct boot *boot)
 
 	if (!boot->closing)
 		return false;
-	if (boot->has_failed || boot->must_stop)
+	if (boot->must_stop)
 		return true;
+	if (boot->has_failed)
+		return !has_to_tell_parent(boot);
 	for (i = 0; i < N_LINKS; i++) {
 		const struct boot_link *link = &boot->links[i];
 

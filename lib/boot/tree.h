@@ -109,6 +109,7 @@ struct boot {
 	/* The tree. */
 	unsigned char secret[BOOT_SECRET_BYTES];
 	unsigned char token[BOOT_TOKEN_BYTES];
+	bool has_place; /* the root has told it: others wait for us there */
 	struct boot_addr parent_at;
 	struct boot_addr listens_at;
 	int listener; /* to the end: survivors meet there, see survey.h */
@@ -146,6 +147,7 @@ struct boot {
 	pthread_t thread;
 	bool has_thread;
 	bool closing;
+	uint64_t tell_until_ns; /* once closing: when to give up the parent */
 	_Atomic bool must_stop; /* set by exit(), without the lock */
 	bool done;              /* the thread has closed everything */
 	bool is_ghost;          /* nobody waits for the thread: it frees */
@@ -287,7 +289,8 @@ void *boot_serve(void *boot);
 
 /*
  * Come to the root and be told a place.  Fills the token, the parent's
- * address, the neighbours' names, and opens the listener.
+ * address, the neighbours' names, and opens the listener.  It may do so and
+ * still return an error, where the caller gives up at that moment.
  */
 int boot_join(struct boot *boot, const struct boot_args *args,
 	      const struct boot_id *id);
