@@ -120,7 +120,7 @@ static void a_peer_that_never_comes_is_named(void **state)
 	int i;
 
 	(void)state;
-	ranks_set("WREATH_JOIN_TIMEOUT", "500ms");
+	ranks_set("WREATH_JOIN_TIMEOUT", "2s");
 	ranks_start(&run);
 	ranks_join(&run);
 	for (i = 0; i < run.n; i++)
