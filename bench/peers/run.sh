@@ -123,7 +123,7 @@ measure_wreath() {
 	[ "$touch" = 0 ] || options+=(--touch)
 	timeout -k 5 600 "$build/wreath" perf "$collective" -g "$1" \
 		"${options[@]}" --buffers "${BUFFERS:-alloc}" \
-		--sizes "$(echo "$sizes" | tr -s ' ' ,)" >"$out/wreath.csv" ||
+		--sizes "${sizes//[[:space:]]/,}" >"$out/wreath.csv" ||
 		return
 	awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
 		NR > 1 { print $at["bytes"], $at["avg_us"], $at["algo"] }' \
