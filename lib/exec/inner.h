@@ -9,7 +9,7 @@
 #define EXEC_LINES_BYTES (NET_LINES_MAX * NET_LINE_DATA)
 /* Final chunks go straight to their place from this size of vector on: a
  * grant costs about as much as copying so much out of a slot. */
-#define EXEC_PLACE_MIN (1 << 10)
+#define EXEC_PLACE_MIN (2 << 10)
 /* Outputs are written around the cache from here on (measured: worse below 2
  * MB, 1.25x to 1.6x better from 16 MB). */
 #define EXEC_STREAM_MIN (4 << 20)
