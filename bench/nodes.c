@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* --nodes: which ranks pretend to be one node. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
+#include "sched/sched.h"
 
 /* "3,5": so many ranks on each; they must be all of them. */
 static int take_sizes(const struct bench_args *args, const char *text, int n,
@@ -39,8 +39,9 @@ static int take_sizes(const struct bench_args *args, const char *text, int n,
 int bench_nodes(const struct bench_args *args, const char *text, int n,
 		int *nodes)
 {
+	struct sched_shape shape = {.n_ranks = n};
 	int64_t n_nodes;
-	int64_t i;
+	int i;
 
 	if (strchr(text, ','))
 		return take_sizes(args, text, n, nodes);
@@ -52,12 +53,8 @@ int bench_nodes(const struct bench_args *args, const char *text, int n,
 		return bench_refuse(args, "--nodes: %lld nodes are more than "
 					  "the %d ranks", (long long)n_nodes,
 				    n);
-	/* What does not divide goes to the first ones. */
-	for (i = 0; i < n_nodes; i++) {
-		int64_t size = n / n_nodes + (i < n % n_nodes);
-
-		while (size--)
-			*nodes++ = (int)i;
-	}
+	shape.n_nodes = (int)n_nodes;
+	for (i = 0; i < n; i++)
+		nodes[i] = sched_node_of(&shape, i);
 	return 0;
 }
