@@ -153,22 +153,13 @@ static bool can_make(const struct sched_shape *shape, int algo)
 	return true;
 }
 
-/* For two ranks, which no form has too many of. */
-static bool has_form(const struct sched_shape *shape, int algo)
-{
-	struct sched_shape pair = {.collective = shape->collective,
-				   .n_ranks = 2, .n_channels = 1};
-
-	return can_make(&pair, algo);
-}
-
 static void put_forms(const struct sched_shape *shape)
 {
 	int i;
 
 	fputs("; there is", stderr);
 	for (i = 0; i < SCHED_N_ALGOS; i++) {
-		if (has_form(shape, i))
+		if (sched_has_form(shape->collective, (enum sched_algo)i))
 			fprintf(stderr, " %s", algos[i]);
 	}
 }
@@ -192,7 +183,7 @@ static int choose_algo(const struct schedule *schedule,
 		return BENCH_OK;
 	}
 	fprintf(stderr, "wreath schedule: %s", wreath_error_text());
-	if (!has_form(shape, algo))
+	if (!sched_has_form(shape->collective, (enum sched_algo)algo))
 		put_forms(shape);
 	fputc('\n', stderr);
 	return BENCH_USAGE;
