@@ -42,18 +42,10 @@ enum perf_kind {
 	PERF_N_KINDS,
 };
 
-/* How much of a size the busiest link carries, as nccl-tests counts. */
-enum perf_bus {
-	PERF_BUS_ALL,	 /* all of it */
-	PERF_BUS_OTHERS, /* (n - 1)/n: all but a rank's own block */
-	PERF_BUS_TWICE,	 /* 2(n - 1)/n */
-};
-
 struct perf_collective {
 	const char *name;
 	const char *other; /* nccl-tests' name where it differs, or NULL */
 	enum sched_collective sched;
-	enum perf_bus bus;
 	bool sends_blocks, recvs_blocks; /* one a rank, where the root is */
 	bool has_in_place;
 	bool has_lists; /* of lengths */
@@ -69,7 +61,6 @@ void perf_program(enum perf_kind kind, char *out, size_t size);
 bool perf_has_blocks(enum perf_kind kind);
 bool perf_is_reducing(enum perf_kind kind);
 bool perf_is_rooted(enum perf_kind kind);
-double perf_bus_factor(enum perf_kind kind, int n_ranks);
 
 /* ---- perf_options.c ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be measured: names, where blocks lie, and what the bus carries. */
+/* What can be measured: names, and where blocks lie. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,33 +7,28 @@
 
 /* The order of enum perf_kind. */
 const struct perf_collective perf_collectives[PERF_N_KINDS] = {
-	{"all_reduce", NULL, SCHED_ALL_REDUCE, PERF_BUS_TWICE,
+	{"all_reduce", NULL, SCHED_ALL_REDUCE, .has_in_place = true},
+	{"reduce", NULL, SCHED_REDUCE, .has_in_place = true},
+	{"broadcast", NULL, SCHED_BROADCAST, .has_in_place = true},
+	{"reduce_scatter", NULL, SCHED_REDUCE_SCATTER, .sends_blocks = true,
 	 .has_in_place = true},
-	{"reduce", NULL, SCHED_REDUCE, PERF_BUS_ALL, .has_in_place = true},
-	{"broadcast", NULL, SCHED_BROADCAST, PERF_BUS_ALL,
+	{"all_gather", NULL, SCHED_ALL_GATHER, .recvs_blocks = true,
 	 .has_in_place = true},
-	{"reduce_scatter", NULL, SCHED_REDUCE_SCATTER, PERF_BUS_OTHERS,
-	 .sends_blocks = true, .has_in_place = true},
-	{"all_gather", NULL, SCHED_ALL_GATHER, PERF_BUS_OTHERS,
-	 .recvs_blocks = true, .has_in_place = true},
-	{"gather", NULL, SCHED_GATHER, PERF_BUS_OTHERS, .recvs_blocks = true,
+	{"gather", NULL, SCHED_GATHER, .recvs_blocks = true,
 	 .has_in_place = true},
-	{"scatter", NULL, SCHED_SCATTER, PERF_BUS_OTHERS,
-	 .sends_blocks = true, .has_in_place = true},
-	{"all_to_all", "alltoall", SCHED_ALL_TO_ALL, PERF_BUS_OTHERS,
-	 .sends_blocks = true, .recvs_blocks = true},
-	{"sendrecv", NULL, SCHED_EXCHANGE, PERF_BUS_ALL,
-	 .has_in_place = false},
-	{"barrier", NULL, SCHED_BARRIER, PERF_BUS_ALL,
-	 .has_in_place = false},
-	{"reduce_scatter_v", NULL, SCHED_REDUCE_SCATTER, PERF_BUS_OTHERS,
-	 .sends_blocks = true, .has_in_place = true, .has_lists = true},
-	{"all_gather_v", NULL, SCHED_ALL_GATHER, PERF_BUS_OTHERS,
-	 .recvs_blocks = true, .has_in_place = true, .has_lists = true},
-	{"all_to_all_v", "alltoallv", SCHED_ALL_TO_ALL, PERF_BUS_OTHERS,
-	 .sends_blocks = true, .recvs_blocks = true, .has_lists = true},
-	{"overlap", NULL, SCHED_ALL_REDUCE, PERF_BUS_TWICE,
+	{"scatter", NULL, SCHED_SCATTER, .sends_blocks = true,
 	 .has_in_place = true},
+	{"all_to_all", "alltoall", SCHED_ALL_TO_ALL, .sends_blocks = true,
+	 .recvs_blocks = true},
+	{"sendrecv", NULL, SCHED_EXCHANGE, .has_in_place = false},
+	{"barrier", NULL, SCHED_BARRIER, .has_in_place = false},
+	{"reduce_scatter_v", NULL, SCHED_REDUCE_SCATTER, .sends_blocks = true,
+	 .has_in_place = true, .has_lists = true},
+	{"all_gather_v", NULL, SCHED_ALL_GATHER, .recvs_blocks = true,
+	 .has_in_place = true, .has_lists = true},
+	{"all_to_all_v", "alltoallv", SCHED_ALL_TO_ALL, .sends_blocks = true,
+	 .recvs_blocks = true, .has_lists = true},
+	{"overlap", NULL, SCHED_ALL_REDUCE, .has_in_place = true},
 };
 
 static bool is_called(const char *name, const char *word, size_t length)
@@ -100,17 +95,4 @@ bool perf_is_reducing(enum perf_kind kind)
 bool perf_is_rooted(enum perf_kind kind)
 {
 	return sched_is_rooted(perf_collectives[kind].sched);
-}
-
-double perf_bus_factor(enum perf_kind kind, int n_ranks)
-{
-	switch (perf_collectives[kind].bus) {
-	case PERF_BUS_TWICE:
-		return 2.0 * (n_ranks - 1) / n_ranks;
-	case PERF_BUS_OTHERS:
-		return 1.0 * (n_ranks - 1) / n_ranks;
-	case PERF_BUS_ALL:
-		break;
-	}
-	return 1;
 }

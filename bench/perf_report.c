@@ -22,7 +22,8 @@ double perf_algbw(const struct perf_result *result)
 
 double perf_busbw(const struct perf_result *result, int n_ranks)
 {
-	return perf_algbw(result) * perf_bus_factor(result->kind, n_ranks);
+	return perf_algbw(result) *
+	       sched_bus_factor(perf_collectives[result->kind].sched, n_ranks);
 }
 
 const char *perf_result_algo(const struct perf_result *result)

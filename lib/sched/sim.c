@@ -4,12 +4,12 @@
 
 double sched_bus_factor(enum sched_collective collective, int n_ranks)
 {
-	double others = n_ranks > 1 ? (double)(n_ranks - 1) / n_ranks : 1;
+	double others = (double)(n_ranks - 1) / n_ranks;
 
 	switch (collective) {
 	case SCHED_ALL_REDUCE:
 	case SCHED_BARRIER:
-		return n_ranks > 1 ? 2 * others : 1;
+		return 2 * others;
 	case SCHED_REDUCE_SCATTER:
 	case SCHED_ALL_GATHER:
 	case SCHED_GATHER:
