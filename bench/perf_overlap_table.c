@@ -17,14 +17,11 @@ double perf_hidden(const struct perf_overlap *overlap)
  */
 double perf_hidden_ideal(const struct perf_overlap *overlap)
 {
-	double n = (double)overlap->n_buckets;
-	double compute = overlap->compute_us;
-	double comm = overlap->comm_us;
+	double rest = 1 - 1 / (double)overlap->n_buckets;
 
-	if (comm <= 0)
+	if (overlap->comm_us <= 0)
 		return 0;
-	return 1 - (fmax(compute + comm / n, compute / n + comm) - compute) /
-			   comm;
+	return rest * fmin(1, overlap->compute_us / overlap->comm_us);
 }
 
 static double speedup(const struct perf_overlap *overlap)
@@ -73,8 +70,6 @@ void perf_overlap_foot(const struct perf_report *report)
 		if (!best || result->overlap.both_us < best->overlap.both_us)
 			best = result;
 	}
-	printf("# Out of bounds values : %lld %s\n",
-	       (long long)report->n_wrong, report->n_wrong ? "FAILED" : "OK");
 	if (best)
 		printf("# Least time           : %.3f ms by buckets of %llu "
 		       "bytes, %.1f %% of the communication hidden\n",

@@ -225,8 +225,6 @@ static void print_busbw(const struct perf_report *report, double busbw,
 	}
 	if (report->options->min_busbw > 0)
 		verdict = is_slow ? "FAILED" : "OK";
-	printf("# Out of bounds values : %lld %s\n",
-	       (long long)report->n_wrong, report->n_wrong ? "FAILED" : "OK");
 	printf("# Avg bus bandwidth    : %g %s\n", busbw, verdict);
 	if (best)
 		printf("# Peak bus bandwidth   : %g at %llu bytes\n",
@@ -239,13 +237,17 @@ static void print_foot(const struct perf_report *report, double busbw,
 {
 	char program[64];
 
+	/* What was not measured is not OK. */
+	if (report->n_measured)
+		printf("# Out of bounds values : %lld %s\n",
+		       (long long)report->n_wrong,
+		       report->n_wrong ? "FAILED" : "OK");
+	else if (!report->error[0] && !report->is_interrupted)
+		printf("# No size holds an element for every rank\n");
 	if (report->options->kind == PERF_OVERLAP)
 		perf_overlap_foot(report);
-	else
+	else if (report->n_measured)
 		print_busbw(report, busbw, is_slow);
-	if (!report->n_measured && !report->error[0] &&
-	    !report->is_interrupted)
-		printf("# No size holds an element for every rank\n");
 	if (report->is_interrupted)
 		printf("# Interrupted\n");
 	perf_program(report->options->kind, program, sizeof(program));
