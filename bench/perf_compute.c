@@ -20,7 +20,6 @@
 struct perf_compute {
 	float values[N_FLOATS];
 	double unit_ns;
-	double total_ns; /* for all of a gradient */
 };
 
 void perf_compute_run(struct perf_compute *compute, uint64_t units)
@@ -38,14 +37,6 @@ void perf_compute_run(struct perf_compute *compute, uint64_t units)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a;
-	double y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 struct perf_compute *perf_compute_new(void)
 {
 	struct perf_compute *compute = calloc(1, sizeof(*compute));
@@ -60,7 +51,7 @@ struct perf_compute *perf_compute_new(void)
 		perf_compute_run(compute, TRY_UNITS);
 		tries[i] = (double)(base_now_ns() - start) / TRY_UNITS;
 	}
-	qsort(tries, N_TRIES, sizeof(*tries), compare);
+	perf_sort(tries, N_TRIES);
 	compute->unit_ns = tries[N_TRIES / 2];
 	return compute;
 }
@@ -73,9 +64,4 @@ void perf_compute_free(struct perf_compute *compute)
 uint64_t perf_compute_units(const struct perf_compute *compute, double ns)
 {
 	return (uint64_t)(ns / compute->unit_ns);
-}
-
-double *perf_compute_ns(struct perf_compute *compute)
-{
-	return &compute->total_ns;
 }

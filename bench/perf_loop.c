@@ -219,6 +219,11 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void perf_sort(double *values, int64_t n)
+{
+	qsort(values, (size_t)n, sizeof(*values), compare);
+}
+
 static void spread(double *samples, int64_t n, double scale, double cost,
 		   double avg, struct perf_times *us)
 {
@@ -232,7 +237,7 @@ static void spread(double *samples, int64_t n, double scale, double cost,
 		sum += samples[i];
 		squares += samples[i] * samples[i];
 	}
-	qsort(samples, (size_t)n, sizeof(*samples), compare);
+	perf_sort(samples, n);
 	mean = sum / (double)n;
 	us->avg = avg;
 	us->p50 = samples[n / 2];

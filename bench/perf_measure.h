@@ -117,6 +117,7 @@ struct perf_cell {
 	struct perf_check *checks; /* [n_ranks] */
 	uint64_t n_barriers;	   /* of this rank, that were checked */
 	struct perf_compute *compute; /* of overlap, made when needed */
+	double compute_ns;	      /* of a whole gradient; 0: not chosen */
 	/* perf_call_plan() sets these. */
 	struct perf_blocks sent, received; /* with lists only */
 	const void *from;
@@ -171,6 +172,9 @@ enum perf_outcome perf_broken(struct perf_cell *cell, int error);
 /* The greatest of all ranks' values; the moment to agree to stop. */
 enum perf_outcome perf_agree(struct perf_cell *cell, double *value);
 
+/* The least first. */
+void perf_sort(double *values, int64_t n);
+
 /* Measure and check; @result's times, iterations and check are set. */
 enum perf_outcome perf_measure(struct perf_cell *cell,
 			       struct perf_result *result);
@@ -201,7 +205,5 @@ void perf_compute_free(struct perf_compute *compute);
 /* How much of it takes so long, when nothing else runs. */
 uint64_t perf_compute_units(const struct perf_compute *compute, double ns);
 void perf_compute_run(struct perf_compute *compute, uint64_t units);
-/* How long the whole of a gradient is computed, in nanoseconds. */
-double *perf_compute_ns(struct perf_compute *compute);
 
 #endif

@@ -11,7 +11,6 @@
  */
 #include <math.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/perf_measure.h"
@@ -23,7 +22,6 @@ enum part { COMPUTE, COMM, BOTH, N_PARTS };
 
 struct overlap {
 	struct perf_cell *cell;
-	struct perf_compute *compute;
 	uint64_t total;	 /* elements of the gradient */
 	uint64_t bucket; /* of each but the last */
 	int64_t n_buckets;
@@ -63,7 +61,7 @@ static enum perf_outcome run(struct overlap *overlap, enum part part,
 	start = base_now_ns();
 	for (i = 0; i < overlap->n_buckets && !error; i++) {
 		if (part != COMM)
-			perf_compute_run(overlap->compute, overlap->units);
+			perf_compute_run(cell->compute, overlap->units);
 		if (part != COMPUTE)
 			error = put(overlap, i);
 	}
@@ -75,12 +73,11 @@ static enum perf_outcome run(struct overlap *overlap, enum part part,
 
 static void cut(struct overlap *overlap, uint64_t count)
 {
-	struct perf_compute *compute = overlap->compute;
+	const struct perf_cell *cell = overlap->cell;
 
 	overlap->bucket = count;
 	overlap->n_buckets = (int64_t)((overlap->total + count - 1) / count);
-	overlap->units = perf_compute_units(compute,
-					    *perf_compute_ns(compute) /
+	overlap->units = perf_compute_units(cell->compute, cell->compute_ns /
 						    (double)overlap->n_buckets);
 }
 
@@ -105,14 +102,13 @@ static enum perf_outcome choose_length(struct overlap *overlap)
 			return outcome;
 		least = fmin(least, ns);
 	}
-	*perf_compute_ns(overlap->compute) = least;
+	cell->compute_ns = least;
 	return PERF_DONE;
 }
 
 static enum perf_outcome open_compute(struct overlap *overlap)
 {
 	struct perf_cell *cell = overlap->cell;
-	double ns = cell->options->compute_ms * 1e6;
 
 	/* All ranks at the same time: cores may share what they compute by. */
 	if (!cell->compute && !perf_team_barrier(cell->team))
@@ -124,26 +120,15 @@ static enum perf_outcome open_compute(struct overlap *overlap)
 					   base_error(WREATH_ENOMEM,
 						      "no memory to compute "
 						      "in"));
-		*perf_compute_ns(cell->compute) = ns;
+		cell->compute_ns = cell->options->compute_ms * 1e6;
 	}
-	overlap->compute = cell->compute;
-	if (*perf_compute_ns(cell->compute) > 0)
-		return PERF_DONE;
-	return choose_length(overlap);
+	return cell->compute_ns > 0 ? PERF_DONE : choose_length(overlap);
 }
 
 void perf_overlap_close(struct perf_cell *cell)
 {
 	perf_compute_free(cell->compute);
 	cell->compute = NULL;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a;
-	double y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 static double mean(const double *samples, int64_t n)
@@ -190,7 +175,7 @@ static enum perf_outcome time_it(struct overlap *overlap,
 	if (outcome != PERF_DONE)
 		return outcome;
 	for (p = 0; p < N_PARTS; p++)
-		qsort(samples[p], (size_t)n, sizeof(double), compare);
+		perf_sort(samples[p], n);
 	result->n_iters = n;
 	result->overlap.compute_us = samples[COMPUTE][0] / 1e3;
 	result->overlap.comm_us = samples[COMM][0] / 1e3;
