@@ -105,10 +105,10 @@ static const char usage_text[] =
 	"results:\nall_reduce reduce broadcast reduce_scatter all_gather gather "
 	"scatter all_to_all\nsendrecv barrier reduce_scatter_v all_gather_v "
 	"all_to_all_v; and overlap, which\nshows how much of an all-reduce in "
-	"buckets a computation hides.  Options and table\nare those of "
-	"nccl-tests.  Sizes take K, M and G (binary); GB/s are decimal, "
-	"per\nrank and direction.  Exit status: 0, 3 error, 4 timeout, 6 usage, "
-	"7 wrong\nresults or too slow.";
+	"buckets a computation hides.  Options and\ntable are those of "
+	"nccl-tests.  Sizes take K, M and G (binary); GB/s are\ndecimal, per "
+	"rank and direction.  Exit status: 0, 3 error, 4 timeout, 6 usage,\n7 "
+	"wrong results or too slow.";
 
 static bool take(const struct bench_args *args, int option, const char *value,
 		 struct perf_options *options)

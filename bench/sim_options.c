@@ -25,7 +25,7 @@ static const struct bench_option options_table[] = {
 	 0, SCHED_RANKS_MAX - 1, NULL},
 	{'F', "fabric", "FILE", "the description of the fabric", BENCH_TEXT,
 	 AT(fabric_file), 0, 0, NULL},
-	{'n', "ranks", "N", "ranks", BENCH_OTHER, 0, 0, 0, statement},
+	{'n', "ranks", "N", "ranks (one a node)", BENCH_OTHER, 0, 0, 0, statement},
 	{0, "nodes", "N", "nodes (1)", BENCH_OTHER, 0, 0, 0, statement},
 	{0, "rail", "RATE,LATENCY", "a rail, once for each: 400G,2us",
 	 BENCH_OTHER, 0, 0, 0, statement},
@@ -69,9 +69,9 @@ static const struct bench_option options_table[] = {
 static const char usage_line[] = "wreath sim COLLECTIVE [options]";
 static const char usage_text[] =
 	"Runs the schedules of a collective in virtual time over a fabric: "
-	"how long it takes,\nthe bus bandwidth, which link is the busiest, and "
-	"what the time goes to.  The\nfabric is described by a file, by "
-	"options, or both; wreath-sim(1) has the words.\n\n"
+	"how long it\ntakes, the bus bandwidth, which link is the busiest, and "
+	"what the time goes to.\nThe fabric is described by a file, by "
+	"options, or both; wreath-sim(1) has the\nwords.\n\n"
 	"  wreath sim all_reduce -n 64 --nodes 8 --rail 400G,2us --nvlink "
 	"450GB/s,0.7us";
 
@@ -265,7 +265,7 @@ int sim_parse(int argc, char **argv, struct sim_options *options)
 		return status;
 	if (options->collective < 0) {
 		bench_refuse(&args, "of which collective? wreath sim "
-				    "all_reduce");
+				    "all_reduce --nodes 4 --rail 100G,2us");
 		return BENCH_USAGE + 1;
 	}
 	status = read_fabric(argc, argv, options);

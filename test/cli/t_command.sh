@@ -11,7 +11,7 @@ expect 6 "$wreath"
 shows err 'usage: wreath COMMAND'
 for ask in help --help -h; do
 	expect 0 "$wreath" $ask
-	for command in run perf info schedule sim version help; do
+	for command in run perf info schedule sim plan version help; do
 		shows out "^  $command "
 	done
 done
@@ -19,7 +19,7 @@ for ask in version --version; do
 	expect 0 "$wreath" $ask
 	shows out '^wreath [0-9]+\.[0-9]+\.[0-9]+$'
 done
-for command in run perf info schedule sim; do
+for command in run perf info schedule sim plan; do
 	expect 0 "$wreath" help $command
 	shows out "^usage: wreath $command"
 	shows out '^  -h, --help'
