@@ -3,7 +3,7 @@
 #
 #   make run           set up, build, and run the ring all-reduce of 4 ranks
 #   make check         set up, and run every test and check of this machine
-#   make test          the fast part, under a minute
+#   make test          the fast part, some minutes
 #   make               build, nothing else
 #   make check-rxe     the part of it that runs on kernel soft-RoCE in a
 #                      virtual machine, and on this host's RDMA devices
