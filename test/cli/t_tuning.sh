@@ -57,6 +57,9 @@ export WREATH_SOFT=roce:1@2G+20us,roce:1@1G+30us WREATH_LOG=info
 expect 0 "${perf[@]}" --nodes 2
 shows err 'rail 0: 20\.00 us a message, 0\.250 GB/s'
 shows err 'rail 1: 30\.00 us a message, 0\.125 GB/s'
-echo 'latency rail 1 70us' >"$file"
-WREATH_TUNING=$file expect 0 "${perf[@]}" --nodes 2
+# The model takes the file's word for them.
+printf 'latency rail 0 70ms\nlatency rail 1 70ms\n' >"$file"
+WREATH_TUNING=$file expect 0 "${perf[@]}" --nodes 2 --json "$dir/json"
+json "$dir/json" 'all(min(r["predicted_us"].values()) > 70000
+	for r in x["results"] if r["bytes"])'
 exit "$failed"
