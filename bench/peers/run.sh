@@ -121,9 +121,10 @@ measure() {
 measure_wreath() {
 	local options=(-q --place out --seconds "$duration" --csv -)
 	[ "$touch" = 0 ] || options+=(--touch)
+	# shellcheck disable=SC2086
 	timeout -k 5 600 "$build/wreath" perf "$collective" -g "$1" \
 		"${options[@]}" --buffers "${BUFFERS:-alloc}" \
-		--sizes "${sizes//[[:space:]]/,}" >"$out/wreath.csv" ||
+		--sizes "$(echo $sizes | tr ' ' ,)" >"$out/wreath.csv" ||
 		return
 	awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
 		NR > 1 { print $at["bytes"], $at["avg_us"], $at["algo"] }' \
@@ -186,6 +187,7 @@ turn() {
 	all_reduce | broadcast) sizes=$all_sizes ;;
 	*) sizes=$(block_sizes "$n") ;;
 	esac
+	[ -n "$sizes" ] || return
 	for peer in $ready wreath; do
 		[ ! -t 2 ] || printf '\r\033[K%s' \
 			"round $round: $collective, $peer, $n ranks ..." >&2

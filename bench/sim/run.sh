@@ -36,8 +36,9 @@ export WREATH_SOFT=roce:1@$rate+$latency WREATH_HCA=soft0
 export WREATH_SLOT_BYTES=$slot_bytes WREATH_SLOTS=$slots
 
 measure() {
+	# shellcheck disable=SC2086
 	timeout -k 5 60 "$build/wreath" perf "$collective" -g "$1" \
-		--algo "$2" --sizes "${sizes// /,}" --place out \
+		--algo "$2" --sizes "$(echo $sizes | tr ' ' ,)" --place out \
 		-n "$iters" -w 1 -c 1 -q --csv - 2>"$tmp/err"
 }
 
