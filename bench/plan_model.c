@@ -192,9 +192,6 @@ static bool count(const struct sched_shape *shape,
 
 	for (i = 0; i < SCHED_N_ALGOS; i++) {
 		form.algo = (enum sched_algo)i;
-		if ((i == SCHED_ONESHOT || i == SCHED_TWOSHOT) &&
-		    shape->n_ranks > SCHED_DIRECT_RANKS_MAX)
-			continue;
 		counted->has_form[i] =
 			!sched_stats_make(&form, cost, &counted->stats[i]);
 		any |= counted->has_form[i];
