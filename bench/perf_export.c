@@ -3,7 +3,7 @@
 #include "bench/perf.h"
 
 /*
- * One number of a JSON object or a CSV line.  Four significant digits are more
+ * One number of a JSON object or a CSV line.  Six significant digits are more
  * than a measurement has; ours are never infinite.
  */
 static void put_number(FILE *to, double value)
