@@ -296,6 +296,22 @@ static void what_has_no_form_has_no_time(void **state)
 	assert_true(predict(&shape, &cost, 8) < 0);
 }
 
+static void a_shape_out_of_range_is_refused(void **state)
+{
+	static const int n_ranks[] = {-1, 0, SCHED_RANKS_MAX + 1};
+	struct sched_cost cost = free_of_charge();
+	struct sched_stats stats;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < base_countof(n_ranks); i++) {
+		struct sched_shape shape = shape_of(SCHED_RING, n_ranks[i]);
+
+		assert_int_equal(sched_stats_make(&shape, &cost, &stats),
+				 WREATH_EINVAL);
+	}
+}
+
 /* The slowest counts; who has not measured says nothing. */
 static void what_ranks_measured_becomes_one_cost(void **state)
 {
@@ -362,6 +378,7 @@ int main(void)
 		cmocka_unit_test(more_latency_or_bytes_never_cost_less),
 		cmocka_unit_test(a_large_shape_is_like_a_small_one),
 		cmocka_unit_test(what_has_no_form_has_no_time),
+		cmocka_unit_test(a_shape_out_of_range_is_refused),
 		cmocka_unit_test(what_ranks_measured_becomes_one_cost),
 		cmocka_unit_test(a_cost_that_no_machine_has_is_named),
 	};
