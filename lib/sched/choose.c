@@ -180,19 +180,14 @@ static bool is_same(const struct sched_span *a, const struct sched_span *b)
 static void append(struct sched_chooser *chooser, const struct sched_span *span,
 		   size_t bytes_max)
 {
-	struct sched_span *last = chooser->spans + chooser->n_spans - 1;
+	uint32_t n = chooser->n_spans;
 
-	if (chooser->n_spans && is_same(last, span)) {
-		last->bytes_max = bytes_max;
-		return;
+	if (!n || (n < SCHED_SPANS_MAX && !is_same(&chooser->spans[n - 1],
+						   span))) {
+		chooser->spans[n] = *span;
+		chooser->n_spans = ++n;
 	}
-	if (chooser->n_spans == SCHED_SPANS_MAX) {
-		last->bytes_max = bytes_max;
-		return;
-	}
-	last = &chooser->spans[chooser->n_spans++];
-	*last = *span;
-	last->bytes_max = bytes_max;
+	chooser->spans[n - 1].bytes_max = bytes_max;
 }
 
 /* Between @from, which chooses as @low, and @to the choice changes: where. */

@@ -62,12 +62,14 @@ static int read_rails(struct reader *reader, struct sched_fabric *fabric)
 
 static int read_topology(struct reader *reader, struct sched_fabric *fabric)
 {
-	static const char *const names[] = {"flat", "spine-leaf", "fat-tree",
-					    NULL};
+	const char *names[SCHED_N_TOPOLOGIES + 1];
 	static const char *const more[] = {"oversubscription", NULL};
 	struct word word;
 	int found, err = 0;
 
+	/* The name past the end is NULL. */
+	for (found = 0; found <= SCHED_N_TOPOLOGIES; found++)
+		names[found] = sched_topology_name((enum sched_topology)found);
 	fabric_next(reader, &word);
 	found = fabric_choose(reader, &word, "topology", names);
 	if (found < 0)
