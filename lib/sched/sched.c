@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "draft.h"
 
 /* A new algorithm is a row here, its name in sched.h, and its file. */

@@ -219,6 +219,8 @@ static void rates_and_times_have_units(void **state)
 	assert_false(sched_parse_rate("400Q", &value));
 	assert_false(sched_parse_rate("", &value));
 	assert_false(sched_parse_rate("infG", &value));
+	assert_false(sched_parse_rate("1.2.3G", &value));
+	assert_false(sched_parse_rate("1,5G", &value));
 	assert_true(sched_parse_time("2.5us", &value));
 	near(value, 2.5e-6);
 	assert_true(sched_parse_time("0ns", &value));
