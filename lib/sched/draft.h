@@ -102,6 +102,13 @@ uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box);
  */
 struct sched_step *draft_step(struct draft *draft, uint32_t chunk);
 
+/* The own chunk is the output that step @at of @lane stores before. */
+void draft_read_after(struct sched_step *step, uint32_t lane, uint32_t at);
+
+/* For lanes to be numbered before they are made: the next number, or none. */
+#define DRAFT_NO_LANE UINT32_MAX
+uint32_t draft_number(uint32_t *next, bool is_there);
+
 /* A peer more for @step, which is the last one; all recv before any send. */
 void draft_recv(struct draft *draft, struct sched_step *step, uint32_t peer);
 void draft_send(struct draft *draft, struct sched_step *step, uint32_t peer);

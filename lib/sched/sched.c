@@ -103,6 +103,18 @@ struct sched_step *draft_step(struct draft *draft, uint32_t chunk)
 	return step;
 }
 
+void draft_read_after(struct sched_step *step, uint32_t lane, uint32_t at)
+{
+	step->local = SCHED_OUTPUT;
+	step->after_lane = (int32_t)lane;
+	step->after_step = (int32_t)at;
+}
+
+uint32_t draft_number(uint32_t *next, bool is_there)
+{
+	return is_there ? (*next)++ : DRAFT_NO_LANE;
+}
+
 static void draft_peer(struct draft *draft, uint32_t peer)
 {
 	if (draft->sched)

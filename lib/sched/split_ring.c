@@ -46,21 +46,15 @@
  */
 #include "split_ring.h"
 
-/* A number where a lane is, none where the shape has nothing for it. */
-static uint32_t number(uint32_t *next, bool is_there)
-{
-	return is_there ? (*next)++ : SPLIT_NO_LANE;
-}
-
 static void number_lanes(struct split *split, uint32_t next, bool has_mates)
 {
-	split->give = number(&next, split->reduces && has_mates);
-	split->up = number(&next, true);
-	split->down = number(&next, split->reduces && split->n_nodes > 2);
-	split->rise = number(&next, split->gathers && split->n_nodes > 2);
-	split->sink = number(&next, split->gathers && split->n_nodes > 1);
-	split->share = number(&next, split->gathers && has_mates);
-	split->learn = number(&next, split->gathers && has_mates);
+	split->give = draft_number(&next, split->reduces && has_mates);
+	split->up = draft_number(&next, true);
+	split->down = draft_number(&next, split->reduces && split->n_nodes > 2);
+	split->rise = draft_number(&next, split->gathers && split->n_nodes > 2);
+	split->sink = draft_number(&next, split->gathers && split->n_nodes > 1);
+	split->share = draft_number(&next, split->gathers && has_mates);
+	split->learn = draft_number(&next, split->gathers && has_mates);
 }
 
 static void generate(struct draft *draft, const struct sched_shape *shape,
