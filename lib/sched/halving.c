@@ -227,7 +227,8 @@ static void generate_pass(struct draft *draft, const struct circle *circle,
 			draft_read_after(step, circle->take[group],
 				   taken[group] - 1);
 		else
-			draft_read_after(step, circle->fold[0], own_step(circle));
+			draft_read_after(step, circle->fold[0],
+					 own_step(circle));
 		step->flags = SCHED_SEND_FINAL;
 		step->send_lane = circle->take[to];
 		draft_send(draft, step, above(circle, bit));
