@@ -69,9 +69,6 @@ int sched_check_shape(const struct sched_shape *shape, int rank);
  */
 int sched_order_new(const struct sched_shape *shape, uint32_t **out);
 
-/* Where in that order @rank stands. */
-uint32_t draft_place(const struct draft *draft, uint32_t rank);
-
 /*
  * nodes.c: the nodes of a shape.  A node's ranks have the indices 0, 1, ...
  * there, in order of rank.
@@ -89,6 +86,8 @@ struct nodes_sizes {
 uint32_t nodes_count(const struct nodes *nodes);
 uint32_t nodes_of(const struct nodes *nodes, uint32_t rank);
 uint32_t nodes_size(const struct nodes *nodes, uint32_t node);
+/* Where in the order of the ranks by node @rank stands, and in its node. */
+uint32_t nodes_place(const struct nodes *nodes, uint32_t rank);
 uint32_t nodes_index(const struct nodes *nodes, uint32_t rank);
 uint32_t nodes_member(const struct nodes *nodes, uint32_t node, uint32_t index);
 struct nodes_sizes nodes_sizes(const struct nodes *nodes);

@@ -32,10 +32,12 @@ static struct way way_of(const struct draft *draft,
 			 const struct sched_shape *shape, uint32_t rank,
 			 uint32_t channel)
 {
+	struct nodes nodes = {shape, draft->order};
+
 	return (struct way){
 		.order = draft->order,
 		.n = (uint32_t)shape->n_ranks,
-		.place = draft_place(draft, rank),
+		.place = nodes_place(&nodes, rank),
 		.channel = channel,
 		.n_channels = (uint32_t)shape->n_channels,
 		.is_down = channel % 2,
@@ -223,7 +225,8 @@ static void generate_chain(struct draft *draft,
 			   void (*generate)(struct draft *, const struct way *,
 					    uint32_t))
 {
-	uint32_t root = draft_place(draft, (uint32_t)shape->root);
+	struct nodes nodes = {shape, draft->order};
+	uint32_t root = nodes_place(&nodes, (uint32_t)shape->root);
 	uint32_t k;
 
 	draft->n_pieces = (uint32_t)shape->n_channels * CHAIN_PIECES;
