@@ -64,6 +64,13 @@ const struct generator *sched_generator(enum sched_collective collective,
 int sched_check_shape(const struct sched_shape *shape, int rank);
 
 /*
+ * The two halves of it: what is in range, with the ranks of the largest node;
+ * whether the form, which there is, can fold so many ranks.
+ */
+int sched_check_range(const struct sched_shape *shape, int rank, int *largest);
+bool sched_fan_fits(const struct sched_shape *shape, int largest);
+
+/*
  * The ranks of a shape that is in range, as in struct draft; NULL where their
  * nodes stand in order.  The caller frees it.  0 or WREATH_ENOMEM.
  */
