@@ -56,6 +56,13 @@ extern const struct generator sched_halving_all_reduce;
 extern const struct generator sched_halving_reduce_scatter;
 extern const struct generator sched_halving_all_gather;
 
+/* Bounds that several forms have: a block to, or from, each other rank; */
+uint64_t sched_bound_blocks(const struct sched_shape *shape, uint64_t n_pieces);
+/* all but a share of the block, reduced and known again; */
+uint64_t sched_bound_around(const struct sched_shape *shape, uint64_t n_pieces);
+/* and everything once. */
+uint64_t sched_bound_once(const struct sched_shape *shape, uint64_t n_pieces);
+
 /* NULL: there is no such form, or a value is out of range. */
 const struct generator *sched_generator(enum sched_collective collective,
 					enum sched_algo algo);

@@ -280,20 +280,10 @@ static void generate(struct draft *draft, const struct sched_shape *shape,
 }
 
 /* Each chunk but the own one to where it is folded on, and each result on. */
-static uint64_t all_reduce_bound(const struct sched_shape *shape,
-				 uint64_t n_pieces)
-{
-	uint64_t n_ranks = (uint64_t)shape->n_ranks;
-
-	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
-}
-
+const struct generator sched_halving_all_reduce = {generate,
+						   sched_bound_around};
 /* One way, with a block a rank. */
-static uint64_t half_bound(const struct sched_shape *shape, uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
-const struct generator sched_halving_all_reduce = {generate, all_reduce_bound};
-const struct generator sched_halving_reduce_scatter = {generate, half_bound};
-const struct generator sched_halving_all_gather = {generate, half_bound};
+const struct generator sched_halving_reduce_scatter = {generate,
+						       sched_bound_blocks};
+const struct generator sched_halving_all_gather = {generate,
+						   sched_bound_blocks};

@@ -254,36 +254,18 @@ static void generate_reduce(struct draft *draft,
  * the links: 2 (n - 1)/n of the vector, which is the least that any all_reduce
  * can do with.
  */
-static uint64_t all_reduce_bound(const struct sched_shape *shape,
-				 uint64_t n_pieces)
-{
-	uint64_t n_ranks = (uint64_t)shape->n_ranks;
-
-	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
-}
-
+const struct generator sched_ring_all_reduce = {generate_all_reduce,
+						sched_bound_around};
 /*
  * One of the two halves: each of the n blocks crosses n - 1 of the n links.
  * No form can do with less: a rank must hear of n - 1 blocks that others have,
  * or tell of n - 1 that others want, and there are as many links as ranks.
  */
-static uint64_t half_bound(const struct sched_shape *shape, uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
-/* The block crosses every link of the chain once: each rank sends it once. */
-static uint64_t chain_bound(const struct sched_shape *shape, uint64_t n_pieces)
-{
-	return shape->n_ranks > 1 ? n_pieces : 0;
-}
-
-const struct generator sched_ring_all_reduce = {generate_all_reduce,
-						all_reduce_bound};
 const struct generator sched_ring_reduce_scatter = {generate_reduce_scatter,
-						    half_bound};
+						    sched_bound_blocks};
 const struct generator sched_ring_all_gather = {generate_all_gather,
-						half_bound};
+						sched_bound_blocks};
+/* The block crosses every link of the chain once: each rank sends it once. */
 const struct generator sched_ring_broadcast = {generate_broadcast,
-					       chain_bound};
-const struct generator sched_ring_reduce = {generate_reduce, chain_bound};
+					       sched_bound_once};
+const struct generator sched_ring_reduce = {generate_reduce, sched_bound_once};

@@ -71,6 +71,23 @@ bool sched_has_form(enum sched_collective collective, enum sched_algo algo)
 	return sched_generator(collective, algo) != NULL;
 }
 
+uint64_t sched_bound_blocks(const struct sched_shape *shape, uint64_t n_pieces)
+{
+	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
+}
+
+uint64_t sched_bound_around(const struct sched_shape *shape, uint64_t n_pieces)
+{
+	uint64_t n_ranks = (uint64_t)shape->n_ranks;
+
+	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
+}
+
+uint64_t sched_bound_once(const struct sched_shape *shape, uint64_t n_pieces)
+{
+	return shape->n_ranks > 1 ? n_pieces : 0;
+}
+
 uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box)
 {
 	uint32_t at = draft->n_lanes++;

@@ -125,13 +125,6 @@ static uint64_t all_reduce_bound(const struct sched_shape *shape,
 	return largest;
 }
 
-/* Each block but the own one to a mate, or on towards its owner. */
-static uint64_t reduce_scatter_bound(const struct sched_shape *shape,
-				     uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
 /*
  * Each block of the own shards once on, and to all mates.  The ranks of small
  * nodes have several shards; that not each of these has a block in every node
@@ -159,7 +152,8 @@ static uint64_t all_gather_bound(const struct sched_shape *shape,
 
 const struct generator sched_split_ring_all_reduce = {generate,
 						      all_reduce_bound};
+/* Each block but the own one to a mate, or on towards its owner. */
 const struct generator sched_split_ring_reduce_scatter = {generate,
-							  reduce_scatter_bound};
+							  sched_bound_blocks};
 const struct generator sched_split_ring_all_gather = {generate,
 						      all_gather_bound};
