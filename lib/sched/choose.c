@@ -180,19 +180,14 @@ static bool is_same(const struct sched_span *a, const struct sched_span *b)
 static void append(struct sched_chooser *chooser, const struct sched_span *span,
 		   size_t bytes_max)
 {
-	struct sched_span *last = chooser->spans + chooser->n_spans - 1;
+	uint32_t n = chooser->n_spans;
 
-	if (chooser->n_spans && is_same(last, span)) {
-		last->bytes_max = bytes_max;
-		return;
+	if (!n || (n < SCHED_SPANS_MAX && !is_same(&chooser->spans[n - 1],
+						   span))) {
+		chooser->spans[n] = *span;
+		chooser->n_spans = ++n;
 	}
-	if (chooser->n_spans == SCHED_SPANS_MAX) {
-		last->bytes_max = bytes_max;
-		return;
-	}
-	last = &chooser->spans[chooser->n_spans++];
-	*last = *span;
-	last->bytes_max = bytes_max;
+	chooser->spans[n - 1].bytes_max = bytes_max;
 }
 
 /* Between @from, which chooses as @low, and @to the choice changes: where. */
@@ -251,16 +246,17 @@ static int count_forms(struct sched_chooser *chooser,
 {
 	struct sched_shape form = *shape;
 	bool any = false;
-	int i;
+	int largest, err, i;
 
-	for (i = 0; i < SCHED_N_ALGOS; i++) {
-		bool is_direct = i == SCHED_ONESHOT || i == SCHED_TWOSHOT;
-		int err;
-
+	form.algo = SCHED_RING;
+	err = sched_check_range(&form, 0, &largest);
+	for (i = 0; !err && i < SCHED_N_ALGOS; i++) {
 		form.algo = (enum sched_algo)i;
 		if (!sched_generator(form.collective, form.algo) ||
-		    (is_direct && form.n_ranks > SCHED_DIRECT_RANKS_MAX))
+		    !sched_fan_fits(&form, largest))
 			continue;
+		chooser->has_form[i] = true;
+		any = true;
 		form.n_channels = shape->n_channels;
 		err = sched_stats_make(&form, &chooser->cost,
 				       &chooser->stats[i]);
@@ -269,11 +265,9 @@ static int count_forms(struct sched_chooser *chooser,
 		if (!err && shape->n_channels > 1)
 			err = sched_stats_make(&form, &chooser->cost,
 					       &chooser->narrow[i]);
-		if (err && err != WREATH_EUNSUP)
-			return err;
-		chooser->has_form[i] = !err;
-		any |= !err;
 	}
+	if (err)
+		return err;
 	return any ? 0 : base_error(WREATH_EUNSUP, "no algorithm has a form "
 				    "for %s", sched_collective_name(
 						      form.collective));

@@ -242,16 +242,6 @@ double sched_seconds(const struct sched_stats *stats,
 	return cost->call + first + (n_passes - 1) * again;
 }
 
-double sched_predict(const struct sched_shape *shape,
-		     const struct sched_cost *cost, size_t bytes)
-{
-	struct sched_stats stats;
-
-	if (sched_stats_make(shape, cost, &stats))
-		return -1;
-	return sched_seconds(&stats, cost, bytes);
-}
-
 /* ---- what a tuning file says of the machine ---- */
 
 static double *knob_of(struct sched_cost *cost, enum sched_knob knob, int tier)

@@ -102,18 +102,11 @@ struct sched_stats {
  */
 int sched_stats_make(const struct sched_shape *shape,
 		     const struct sched_cost *cost, struct sched_stats *stats);
-/* The same from a shape of at most @n_ranks_max ranks; for tests. */
-int sched_stats_scaled(const struct sched_shape *shape,
-		       const struct sched_cost *cost, int n_ranks_max,
-		       struct sched_stats *stats);
 
 /* Passes over @bytes, and the seconds that they take. */
 double sched_passes(const struct sched_stats *stats,
 		    const struct sched_cost *cost, size_t bytes);
 double sched_seconds(const struct sched_stats *stats,
-		     const struct sched_cost *cost, size_t bytes);
-/* Both in one: counted anew.  Negative: there is no such form. */
-double sched_predict(const struct sched_shape *shape,
 		     const struct sched_cost *cost, size_t bytes);
 
 /* ---- tuning.c: a file of rules; units.c ---- */

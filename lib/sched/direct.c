@@ -176,39 +176,14 @@ static void generate_reduce(struct draft *draft,
 }
 
 /* Everything to everyone. */
-static uint64_t oneshot_bound(const struct sched_shape *shape,
-			      uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
-/* Each chunk but the own share to its owner, the own share to everyone. */
-static uint64_t twoshot_bound(const struct sched_shape *shape,
-			      uint64_t n_pieces)
-{
-	uint64_t n_ranks = (uint64_t)shape->n_ranks;
-
-	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
-}
-
-/* Each block but the own to its owner: (n - 1)/n of the vector, the least. */
-static uint64_t reduce_scatter_bound(const struct sched_shape *shape,
-				     uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
-/* Each rank its input to the root; none can send less of its own. */
-static uint64_t reduce_bound(const struct sched_shape *shape,
-			     uint64_t n_pieces)
-{
-	return shape->n_ranks > 1 ? n_pieces : 0;
-}
-
 const struct generator sched_oneshot_all_reduce = {generate_oneshot,
-						   oneshot_bound};
+						   sched_bound_blocks};
+/* Each chunk but the own share to its owner, the own share to everyone. */
 const struct generator sched_twoshot_all_reduce = {generate_twoshot,
-						   twoshot_bound};
+						   sched_bound_around};
+/* Each block but the own to its owner: (n - 1)/n of the vector, the least. */
 const struct generator sched_direct_reduce_scatter = {generate_reduce_scatter,
-						      reduce_scatter_bound};
-const struct generator sched_direct_reduce = {generate_reduce, reduce_bound};
+						      sched_bound_blocks};
+/* Each rank its input to the root; none can send less of its own. */
+const struct generator sched_direct_reduce = {generate_reduce,
+					      sched_bound_once};

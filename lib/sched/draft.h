@@ -56,6 +56,13 @@ extern const struct generator sched_halving_all_reduce;
 extern const struct generator sched_halving_reduce_scatter;
 extern const struct generator sched_halving_all_gather;
 
+/* Bounds that several forms have: a block to, or from, each other rank; */
+uint64_t sched_bound_blocks(const struct sched_shape *shape, uint64_t n_pieces);
+/* all but a share of the block, reduced and known again; */
+uint64_t sched_bound_around(const struct sched_shape *shape, uint64_t n_pieces);
+/* and everything once. */
+uint64_t sched_bound_once(const struct sched_shape *shape, uint64_t n_pieces);
+
 /* NULL: there is no such form, or a value is out of range. */
 const struct generator *sched_generator(enum sched_collective collective,
 					enum sched_algo algo);
@@ -64,13 +71,17 @@ const struct generator *sched_generator(enum sched_collective collective,
 int sched_check_shape(const struct sched_shape *shape, int rank);
 
 /*
+ * The two halves of it: what is in range, with the ranks of the largest node;
+ * whether the form, which there is, can fold so many ranks.
+ */
+int sched_check_range(const struct sched_shape *shape, int rank, int *largest);
+bool sched_fan_fits(const struct sched_shape *shape, int largest);
+
+/*
  * The ranks of a shape that is in range, as in struct draft; NULL where their
  * nodes stand in order.  The caller frees it.  0 or WREATH_ENOMEM.
  */
 int sched_order_new(const struct sched_shape *shape, uint32_t **out);
-
-/* Where in that order @rank stands. */
-uint32_t draft_place(const struct draft *draft, uint32_t rank);
 
 /*
  * nodes.c: the nodes of a shape.  A node's ranks have the indices 0, 1, ...
@@ -89,6 +100,8 @@ struct nodes_sizes {
 uint32_t nodes_count(const struct nodes *nodes);
 uint32_t nodes_of(const struct nodes *nodes, uint32_t rank);
 uint32_t nodes_size(const struct nodes *nodes, uint32_t node);
+/* Where in the order of the ranks by node @rank stands, and in its node. */
+uint32_t nodes_place(const struct nodes *nodes, uint32_t rank);
 uint32_t nodes_index(const struct nodes *nodes, uint32_t rank);
 uint32_t nodes_member(const struct nodes *nodes, uint32_t node, uint32_t index);
 struct nodes_sizes nodes_sizes(const struct nodes *nodes);
@@ -101,6 +114,13 @@ uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box);
  * Valid until the next step.
  */
 struct sched_step *draft_step(struct draft *draft, uint32_t chunk);
+
+/* The own chunk is the output that step @at of @lane stores before. */
+void draft_read_after(struct sched_step *step, uint32_t lane, uint32_t at);
+
+/* For lanes to be numbered before they are made: the next number, or none. */
+#define DRAFT_NO_LANE UINT32_MAX
+uint32_t draft_number(uint32_t *next, bool is_there);
 
 /* A peer more for @step, which is the last one; all recv before any send. */
 void draft_recv(struct draft *draft, struct sched_step *step, uint32_t peer);

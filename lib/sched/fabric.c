@@ -23,10 +23,11 @@ void sched_fabric_init(struct sched_fabric *fabric)
 
 const char *sched_topology_name(enum sched_topology topology)
 {
-	static const char *const names[] = {"flat", "spine-leaf", "fat-tree"};
+	static const char *const names[SCHED_N_TOPOLOGIES] = {
+		"flat", "spine-leaf", "fat-tree"};
 
-	return (unsigned int)topology < base_countof(names) ? names[topology]
-							    : NULL;
+	return (unsigned int)topology < SCHED_N_TOPOLOGIES ? names[topology]
+							   : NULL;
 }
 
 static int check_ranks(struct sched_fabric *fabric)

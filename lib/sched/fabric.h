@@ -20,6 +20,7 @@ enum sched_topology {
 	SCHED_FLAT,	  /* one switch that never is the bottleneck */
 	SCHED_SPINE_LEAF, /* leaves of @leaf nodes, joined by spines */
 	SCHED_FAT_TREE,	  /* switches of @radix ports, two or three layers */
+	SCHED_N_TOPOLOGIES,
 };
 
 enum sched_routing {
@@ -88,6 +89,7 @@ int sched_fabric_read(struct sched_fabric *fabric, const char *name,
  */
 int sched_fabric_check(struct sched_fabric *fabric, unsigned int *lost);
 
+/* "flat", ...; NULL past the end. */
 const char *sched_topology_name(enum sched_topology topology);
 
 #endif

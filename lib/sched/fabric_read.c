@@ -37,8 +37,8 @@ static int expect(struct reader *reader, const char *word)
 	struct word have;
 	int found;
 
-	fabric_next(reader, &have);
-	found = fabric_choose(reader, &have, "word here", words);
+	words_next(reader, &have);
+	found = words_choose(reader, &have, "word here", words);
 	return found < 0 ? found : 0;
 }
 
@@ -55,21 +55,23 @@ static int read_rails(struct reader *reader, struct sched_fabric *fabric)
 	struct word here = {reader->at, 0};
 
 	if (fabric->n_rails == SCHED_FABRIC_RAILS_MAX)
-		return fabric_refuse(reader, &here, "more than %d rails",
-				     SCHED_FABRIC_RAILS_MAX);
+		return words_refuse(reader, &here, "more than %d rails",
+				    SCHED_FABRIC_RAILS_MAX);
 	return read_rail(reader, &fabric->rails[fabric->n_rails++]);
 }
 
 static int read_topology(struct reader *reader, struct sched_fabric *fabric)
 {
-	static const char *const names[] = {"flat", "spine-leaf", "fat-tree",
-					    NULL};
+	const char *names[SCHED_N_TOPOLOGIES + 1];
 	static const char *const more[] = {"oversubscription", NULL};
 	struct word word;
 	int found, err = 0;
 
-	fabric_next(reader, &word);
-	found = fabric_choose(reader, &word, "topology", names);
+	/* The name past the end is NULL. */
+	for (found = 0; found <= SCHED_N_TOPOLOGIES; found++)
+		names[found] = sched_topology_name((enum sched_topology)found);
+	words_next(reader, &word);
+	found = words_choose(reader, &word, "topology", names);
 	if (found < 0)
 		return found;
 	fabric->topology = (enum sched_topology)found;
@@ -87,9 +89,9 @@ static int read_topology(struct reader *reader, struct sched_fabric *fabric)
 			err = fabric_int(reader, "radix", 2, 1024,
 					 &fabric->radix);
 	}
-	if (err || !fabric_next(reader, &word))
+	if (err || !words_next(reader, &word))
 		return err;
-	found = fabric_choose(reader, &word, "word here", more);
+	found = words_choose(reader, &word, "word here", more);
 	return found < 0 ? found
 			 : fabric_int(reader, "oversubscription", 1, 1024,
 				      &fabric->oversubscription);
@@ -106,9 +108,9 @@ static int read_fault(struct reader *reader, struct sched_fabric *fabric,
 
 	if (err)
 		return err;
-	fabric_next(reader, &word);
+	words_next(reader, &word);
 	fault.column = (int)(word.at - reader->start) + 1;
-	found = fabric_choose(reader, &word, "end of a link", ends);
+	found = words_choose(reader, &word, "end of a link", ends);
 	if (found < 0)
 		return found;
 	fault.is_up = found == 1;
@@ -131,8 +133,8 @@ static int read_fault(struct reader *reader, struct sched_fabric *fabric,
 	if (err)
 		return err;
 	if (fabric->n_faults == SCHED_FAULTS_MAX)
-		return fabric_refuse(reader, &word, "more than %d links that "
-				     "are slow or lost", SCHED_FAULTS_MAX);
+		return words_refuse(reader, &word, "more than %d links that "
+				    "are slow or lost", SCHED_FAULTS_MAX);
 	fabric->faults[fabric->n_faults++] = fault;
 	return 0;
 }
@@ -143,7 +145,7 @@ static int read_work(struct reader *reader, const char *what, uint64_t *rate)
 	struct reader ahead = *reader;
 	struct word word;
 
-	if (fabric_next(&ahead, &word) && word.length == 4 &&
+	if (words_next(&ahead, &word) && word.length == 4 &&
 	    !memcmp(word.at, "free", 4)) {
 		*reader = ahead;
 		*rate = 0;
@@ -158,14 +160,14 @@ static int read_slot_bytes(struct reader *reader, struct sched_fabric *fabric)
 	struct word word;
 	uint64_t bytes;
 
-	fabric_next(reader, &word);
+	words_next(reader, &word);
 	if (word.length < sizeof(text))
 		memcpy(text, word.at, word.length);
 	if (!base_parse_size(text, &bytes) || bytes < 64 || bytes > 1 << 30 ||
 	    bytes % 64)
-		return fabric_refuse(reader, &word,
-				     "expected slot_bytes, a size from 64 to "
-				     "1G in lines of 64 bytes, such as 256K");
+		return words_refuse(reader, &word,
+				    "expected slot_bytes, a size from 64 to "
+				    "1G in lines of 64 bytes, such as 256K");
 	fabric->slot_bytes = bytes;
 	return 0;
 }
@@ -178,10 +180,10 @@ static int read_choice(struct reader *reader, struct sched_fabric *fabric,
 	struct word word;
 	int found;
 
-	fabric_next(reader, &word);
-	found = fabric_choose(reader, &word,
-			      is_routing ? "routing" : "owner of ports",
-			      is_routing ? routings : ports);
+	words_next(reader, &word);
+	found = words_choose(reader, &word,
+			     is_routing ? "routing" : "owner of ports",
+			     is_routing ? routings : ports);
 	if (found < 0)
 		return found;
 	if (is_routing)
@@ -240,35 +242,28 @@ static int read_line(struct reader *reader, struct sched_fabric *fabric)
 	struct word word;
 	int kind, err;
 
-	if (!fabric_next(reader, &word)) {
+	if (!words_next(reader, &word)) {
 		/* A comment, or nothing at all. */
 		return 0;
 	}
-	kind = fabric_choose(reader, &word, "statement", kinds);
+	kind = words_choose(reader, &word, "statement", kinds);
 	if (kind < 0)
 		return kind;
 	err = read_values(reader, fabric, (enum statement)kind);
-	if (err || !fabric_next(reader, &word))
+	if (err || !words_next(reader, &word))
 		return err;
-	return fabric_refuse(reader, &word, "'%s' is more than %s takes",
-			     fabric_shown(&word, text), kinds[kind]);
+	return words_refuse(reader, &word, "'%s' is more than %s takes",
+			    words_shown(&word, text), kinds[kind]);
 }
 
 int sched_fabric_read(struct sched_fabric *fabric, const char *name,
 		      const char *text)
 {
 	struct reader reader = {name, text, text, 1};
+	int err;
 
-	for (;;) {
-		const char *end = strchr(reader.at, '\n');
-		int err = read_line(&reader, fabric);
-
-		if (err)
-			return err;
-		if (!end)
-			return 0;
-		reader.start = end + 1;
-		reader.at = end + 1;
-		reader.line++;
-	}
+	do {
+		err = read_line(&reader, fabric);
+	} while (!err && words_line(&reader));
+	return err;
 }

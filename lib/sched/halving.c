@@ -30,7 +30,6 @@
 #include "draft.h"
 
 #define N_GROUPS 3
-#define NO_LANE UINT32_MAX
 
 struct circle {
 	const struct sched_shape *shape;
@@ -146,7 +145,7 @@ static void generate_fold(struct draft *draft, const struct circle *circle)
 	uint32_t group, at;
 
 	for (group = N_GROUPS; group-- > 0;) {
-		if (circle->fold[group] == NO_LANE)
+		if (circle->fold[group] == DRAFT_NO_LANE)
 			continue;
 		draft_lane(draft, circle->channel, group ? 0 : 1);
 		for (at = 2 * circle->high; at-- > 0;) {
@@ -167,13 +166,6 @@ static uint32_t own_step(const struct circle *circle)
 
 /* ---- the results ---- */
 
-static void read_after(struct sched_step *step, uint32_t lane, uint32_t at)
-{
-	step->local = SCHED_OUTPUT;
-	step->after_lane = (int32_t)lane;
-	step->after_step = (int32_t)at;
-}
-
 /* Children in group 0 are sent to at once. */
 static void take_step(struct draft *draft, const struct circle *circle,
 		      uint32_t x)
@@ -185,7 +177,7 @@ static void take_step(struct draft *draft, const struct circle *circle,
 		step->flags = SCHED_STORE | SCHED_RECV_FINAL;
 		draft_recv(draft, step, below(circle, high_bit(x)));
 	} else {
-		read_after(step, circle->fold[0], own_step(circle));
+		draft_read_after(step, circle->fold[0], own_step(circle));
 	}
 	for (bit = first_bit(x); bit < circle->high / 2; bit *= 2) {
 		step->flags |= SCHED_SEND_FINAL;
@@ -199,7 +191,7 @@ static void generate_take(struct draft *draft, const struct circle *circle)
 	uint32_t group, at;
 
 	for (group = 0; group < N_GROUPS; group++) {
-		if (circle->take[group] == NO_LANE)
+		if (circle->take[group] == DRAFT_NO_LANE)
 			continue;
 		/* Each receives from other peers, so they share a box. */
 		draft_lane(draft, circle->channel, 2);
@@ -232,19 +224,15 @@ static void generate_pass(struct draft *draft, const struct circle *circle,
 			continue;
 		step = draft_step(draft, chunk_of(circle, x));
 		if (x)
-			read_after(step, circle->take[group],
+			draft_read_after(step, circle->take[group],
 				   taken[group] - 1);
 		else
-			read_after(step, circle->fold[0], own_step(circle));
+			draft_read_after(step, circle->fold[0],
+					 own_step(circle));
 		step->flags = SCHED_SEND_FINAL;
 		step->send_lane = circle->take[to];
 		draft_send(draft, step, above(circle, bit));
 	}
-}
-
-static uint32_t number(uint32_t *next, bool is_there)
-{
-	return is_there ? (*next)++ : NO_LANE;
 }
 
 static void number_lanes(struct circle *circle, uint32_t next)
@@ -253,14 +241,14 @@ static void number_lanes(struct circle *circle, uint32_t next)
 	bool gathers = circle->gathers;
 
 	/* Two ranks have no group 1, and up to four one x in group 0. */
-	circle->fold[2] = number(&next, reduces);
-	circle->fold[1] = number(&next, reduces && circle->high > 1);
-	circle->fold[0] = number(&next, true);
-	circle->take[0] = number(&next, gathers && circle->high > 2);
-	circle->take[1] = number(&next, gathers && circle->high > 1);
-	circle->take[2] = number(&next, gathers);
-	circle->pass[1] = number(&next, gathers && circle->high > 1);
-	circle->pass[2] = number(&next, gathers);
+	circle->fold[2] = draft_number(&next, reduces);
+	circle->fold[1] = draft_number(&next, reduces && circle->high > 1);
+	circle->fold[0] = draft_number(&next, true);
+	circle->take[0] = draft_number(&next, gathers && circle->high > 2);
+	circle->take[1] = draft_number(&next, gathers && circle->high > 1);
+	circle->take[2] = draft_number(&next, gathers);
+	circle->pass[1] = draft_number(&next, gathers && circle->high > 1);
+	circle->pass[2] = draft_number(&next, gathers);
 }
 
 static void generate(struct draft *draft, const struct sched_shape *shape,
@@ -285,27 +273,17 @@ static void generate(struct draft *draft, const struct sched_shape *shape,
 		if (!circle.gathers)
 			continue;
 		generate_take(draft, &circle);
-		if (circle.pass[1] != NO_LANE)
+		if (circle.pass[1] != DRAFT_NO_LANE)
 			generate_pass(draft, &circle, 1, circle.high / 2);
 		generate_pass(draft, &circle, 2, circle.high);
 	}
 }
 
 /* Each chunk but the own one to where it is folded on, and each result on. */
-static uint64_t all_reduce_bound(const struct sched_shape *shape,
-				 uint64_t n_pieces)
-{
-	uint64_t n_ranks = (uint64_t)shape->n_ranks;
-
-	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
-}
-
+const struct generator sched_halving_all_reduce = {generate,
+						   sched_bound_around};
 /* One way, with a block a rank. */
-static uint64_t half_bound(const struct sched_shape *shape, uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
-const struct generator sched_halving_all_reduce = {generate, all_reduce_bound};
-const struct generator sched_halving_reduce_scatter = {generate, half_bound};
-const struct generator sched_halving_all_gather = {generate, half_bound};
+const struct generator sched_halving_reduce_scatter = {generate,
+						       sched_bound_blocks};
+const struct generator sched_halving_all_gather = {generate,
+						   sched_bound_blocks};

@@ -46,15 +46,14 @@ uint32_t nodes_size(const struct nodes *nodes, uint32_t node)
 	return first_of(nodes, node + 1) - first_of(nodes, node);
 }
 
-uint32_t nodes_index(const struct nodes *nodes, uint32_t rank)
+uint32_t nodes_place(const struct nodes *nodes, uint32_t rank)
 {
-	uint32_t first = first_of(nodes, nodes_of(nodes, rank));
-	uint32_t low = first;
-	uint32_t high;
+	uint32_t low, high;
 
 	if (!is_listed(nodes))
-		return rank - first;
+		return rank;
 	/* A node's ranks stand in order of rank. */
+	low = first_of(nodes, nodes_of(nodes, rank));
 	high = first_of(nodes, nodes_of(nodes, rank) + 1);
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
@@ -64,7 +63,13 @@ uint32_t nodes_index(const struct nodes *nodes, uint32_t rank)
 		else
 			high = middle;
 	}
-	return low - first;
+	return low;
+}
+
+uint32_t nodes_index(const struct nodes *nodes, uint32_t rank)
+{
+	return nodes_place(nodes, rank) -
+	       first_of(nodes, nodes_of(nodes, rank));
 }
 
 uint32_t nodes_member(const struct nodes *nodes, uint32_t node, uint32_t index)

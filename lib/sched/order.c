@@ -31,14 +31,3 @@ int sched_order_new(const struct sched_shape *shape, uint32_t **out)
 	*out = order;
 	return 0;
 }
-
-uint32_t draft_place(const struct draft *draft, uint32_t rank)
-{
-	uint32_t place = 0;
-
-	if (!draft->order)
-		return rank;
-	while (draft->order[place] != rank)
-		place++;
-	return place;
-}

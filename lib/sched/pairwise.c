@@ -150,20 +150,9 @@ static void generate(struct draft *draft, const struct sched_shape *shape,
  * of a block.  Where each rank wants something else, or one rank is all that
  * has it and may ask no other for help, that is the least that it can send.
  */
-static uint64_t each_bound(const struct sched_shape *shape, uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
+const struct generator sched_direct_all_gather = {generate, sched_bound_blocks};
+const struct generator sched_direct_broadcast = {generate, sched_bound_blocks};
 /* A rank's own block to the root, which sends nothing. */
-static uint64_t gather_bound(const struct sched_shape *shape,
-			     uint64_t n_pieces)
-{
-	return shape->n_ranks > 1 ? n_pieces : 0;
-}
-
-const struct generator sched_direct_all_gather = {generate, each_bound};
-const struct generator sched_direct_broadcast = {generate, each_bound};
-const struct generator sched_direct_gather = {generate, gather_bound};
-const struct generator sched_direct_scatter = {generate, each_bound};
-const struct generator sched_direct_all_to_all = {generate, each_bound};
+const struct generator sched_direct_gather = {generate, sched_bound_once};
+const struct generator sched_direct_scatter = {generate, sched_bound_blocks};
+const struct generator sched_direct_all_to_all = {generate, sched_bound_blocks};

@@ -32,10 +32,12 @@ static struct way way_of(const struct draft *draft,
 			 const struct sched_shape *shape, uint32_t rank,
 			 uint32_t channel)
 {
+	struct nodes nodes = {shape, draft->order};
+
 	return (struct way){
 		.order = draft->order,
 		.n = (uint32_t)shape->n_ranks,
-		.place = draft_place(draft, rank),
+		.place = nodes_place(&nodes, rank),
 		.channel = channel,
 		.n_channels = (uint32_t)shape->n_channels,
 		.is_down = channel % 2,
@@ -223,7 +225,8 @@ static void generate_chain(struct draft *draft,
 			   void (*generate)(struct draft *, const struct way *,
 					    uint32_t))
 {
-	uint32_t root = draft_place(draft, (uint32_t)shape->root);
+	struct nodes nodes = {shape, draft->order};
+	uint32_t root = nodes_place(&nodes, (uint32_t)shape->root);
 	uint32_t k;
 
 	draft->n_pieces = (uint32_t)shape->n_channels * CHAIN_PIECES;
@@ -251,36 +254,18 @@ static void generate_reduce(struct draft *draft,
  * the links: 2 (n - 1)/n of the vector, which is the least that any all_reduce
  * can do with.
  */
-static uint64_t all_reduce_bound(const struct sched_shape *shape,
-				 uint64_t n_pieces)
-{
-	uint64_t n_ranks = (uint64_t)shape->n_ranks;
-
-	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
-}
-
+const struct generator sched_ring_all_reduce = {generate_all_reduce,
+						sched_bound_around};
 /*
  * One of the two halves: each of the n blocks crosses n - 1 of the n links.
  * No form can do with less: a rank must hear of n - 1 blocks that others have,
  * or tell of n - 1 that others want, and there are as many links as ranks.
  */
-static uint64_t half_bound(const struct sched_shape *shape, uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
-/* The block crosses every link of the chain once: each rank sends it once. */
-static uint64_t chain_bound(const struct sched_shape *shape, uint64_t n_pieces)
-{
-	return shape->n_ranks > 1 ? n_pieces : 0;
-}
-
-const struct generator sched_ring_all_reduce = {generate_all_reduce,
-						all_reduce_bound};
 const struct generator sched_ring_reduce_scatter = {generate_reduce_scatter,
-						    half_bound};
+						    sched_bound_blocks};
 const struct generator sched_ring_all_gather = {generate_all_gather,
-						half_bound};
+						sched_bound_blocks};
+/* The block crosses every link of the chain once: each rank sends it once. */
 const struct generator sched_ring_broadcast = {generate_broadcast,
-					       chain_bound};
-const struct generator sched_ring_reduce = {generate_reduce, chain_bound};
+					       sched_bound_once};
+const struct generator sched_ring_reduce = {generate_reduce, sched_bound_once};

@@ -213,17 +213,17 @@ int sched_stats_scaled(const struct sched_shape *shape,
 	struct sched_shape plain = *shape;
 	struct sched_shape small;
 	struct form large_form, small_form;
-	int err;
+	int err = sched_check_shape(shape, 0);
 
+	if (err)
+		return err;
 	if (shape->n_ranks <= n_ranks_max)
 		return sched_stats_trace(shape, cost, stats);
 	/* Without rails all nodes are one tier. */
 	if (!cost->n_rails)
 		plain.n_nodes = 1;
 	small = smaller(&plain, n_ranks_max);
-	err = sched_check_shape(shape, 0);
-	if (!err)
-		err = sched_stats_trace(&small, cost, stats);
+	err = sched_stats_trace(&small, cost, stats);
 	if (err)
 		return err;
 	large_form = form_of(&plain);

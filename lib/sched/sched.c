@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "draft.h"
 
 /* A new algorithm is a row here, its name in sched.h, and its file. */
@@ -73,6 +71,23 @@ bool sched_has_form(enum sched_collective collective, enum sched_algo algo)
 	return sched_generator(collective, algo) != NULL;
 }
 
+uint64_t sched_bound_blocks(const struct sched_shape *shape, uint64_t n_pieces)
+{
+	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
+}
+
+uint64_t sched_bound_around(const struct sched_shape *shape, uint64_t n_pieces)
+{
+	uint64_t n_ranks = (uint64_t)shape->n_ranks;
+
+	return 2 * (n_ranks - 1) * n_pieces / n_ranks;
+}
+
+uint64_t sched_bound_once(const struct sched_shape *shape, uint64_t n_pieces)
+{
+	return shape->n_ranks > 1 ? n_pieces : 0;
+}
+
 uint32_t draft_lane(struct draft *draft, uint32_t channel, uint32_t box)
 {
 	uint32_t at = draft->n_lanes++;
@@ -103,6 +118,18 @@ struct sched_step *draft_step(struct draft *draft, uint32_t chunk)
 		.after_step = -1,
 	};
 	return step;
+}
+
+void draft_read_after(struct sched_step *step, uint32_t lane, uint32_t at)
+{
+	step->local = SCHED_OUTPUT;
+	step->after_lane = (int32_t)lane;
+	step->after_step = (int32_t)at;
+}
+
+uint32_t draft_number(uint32_t *next, bool is_there)
+{
+	return is_there ? (*next)++ : DRAFT_NO_LANE;
 }
 
 static void draft_peer(struct draft *draft, uint32_t peer)
@@ -179,34 +206,55 @@ static int check_nodes(const struct sched_shape *shape, int *largest)
 	return 0;
 }
 
-/* Forms in which one step folds what all ranks sent, or all of a node. */
+/*
+ * The ranks whose vectors one step folds: all, or those of a node; 0: as many
+ * as the form pleases.
+ */
+static int fan_of(const struct sched_shape *shape, int largest, int *max)
+{
+	*max = SCHED_DIRECT_RANKS_MAX;
+	if (!sched_is_reducing(shape->collective))
+		return 0;
+	switch (shape->algo) {
+	case SCHED_ONESHOT:
+	case SCHED_TWOSHOT:
+	case SCHED_DIRECT:
+		return shape->n_ranks;
+	case SCHED_SPLIT_RING:
+		/* With the ends of two arcs, or, of two nodes, of one. */
+		if (shape->n_nodes > 1)
+			*max -= shape->n_nodes > 2 ? 2 : 1;
+		return largest;
+	default:
+		return 0;
+	}
+}
+
+bool sched_fan_fits(const struct sched_shape *shape, int largest)
+{
+	int max;
+
+	return fan_of(shape, largest, &max) <= max;
+}
+
 static int check_fan(const struct sched_shape *shape, int largest)
 {
-	bool folds_all = shape->algo == SCHED_ONESHOT ||
-			 shape->algo == SCHED_TWOSHOT ||
-			 shape->algo == SCHED_DIRECT;
-	bool folds_node = shape->algo == SCHED_SPLIT_RING;
-	int n = folds_all ? shape->n_ranks : folds_node ? largest : 0;
-	int max = SCHED_DIRECT_RANKS_MAX;
+	int max;
+	int n = fan_of(shape, largest, &max);
 
-	/* With the ends of two arcs, or, of two nodes, of one. */
-	if (folds_node && shape->n_nodes > 1)
-		max -= shape->n_nodes > 2 ? 2 : 1;
-	if (!sched_is_reducing(shape->collective) || n <= max)
+	if (n <= max)
 		return 0;
 	return base_error(WREATH_EUNSUP,
 			  "%s %s takes at most %d ranks%s; there are %d: use "
 			  "WREATH_ALGO=ring",
 			  algos[shape->algo].name,
 			  sched_collective_name(shape->collective), max,
-			  folds_node ? " of a node" : "", n);
+			  shape->algo == SCHED_SPLIT_RING ? " of a node" : "",
+			  n);
 }
 
-int sched_check_shape(const struct sched_shape *shape, int rank)
+int sched_check_range(const struct sched_shape *shape, int rank, int *largest)
 {
-	int largest;
-	int err;
-
 	if ((unsigned int)shape->collective >= SCHED_N_COLLECTIVES)
 		return base_error(WREATH_EINVAL,
 				  "shape: collective %d is not in [0, %d)",
@@ -236,12 +284,21 @@ int sched_check_shape(const struct sched_shape *shape, int rank)
 		return base_error(WREATH_EINVAL,
 				  "schedule: rank %d is not in [0, %d)", rank,
 				  shape->n_ranks);
+	return check_nodes(shape, largest);
+}
+
+int sched_check_shape(const struct sched_shape *shape, int rank)
+{
+	int largest;
+	int err = sched_check_range(shape, rank, &largest);
+
+	if (err)
+		return err;
 	if (!sched_generator(shape->collective, shape->algo))
 		return base_error(WREATH_EUNSUP, "%s has no form for %s",
 				  algos[shape->algo].name,
 				  sched_collective_name(shape->collective));
-	err = check_nodes(shape, &largest);
-	return err ? err : check_fan(shape, largest);
+	return check_fan(shape, largest);
 }
 
 /* The arrays follow each other in one block, the widest alignment first. */

@@ -5,10 +5,11 @@
  * A generator is a pure function of a shape and a rank.  What it makes, a
  * struct sched, has three readers: the executor moves bytes by it, the
  * verifier proves it, the simulator predicts it.  A new algorithm is one new
- * file here and one row of the table in sched.c.
+ * file here and one row of the table in sched.c; to be chosen, it also has its
+ * place in choose.c and its growth with the ranks in scale.c.
  *
- * This room must never know verbs, sockets, threads, clocks or bytes: chunks
- * are numbers.  Any thread may call.
+ * This room must never know verbs, sockets, threads, clocks or what is in a
+ * chunk: chunks are numbers.  Any thread may call.
  *
  * How a schedule is to be read:
  *

@@ -70,11 +70,7 @@ static void find_busiest(const struct sim *sim, struct sched_sim *out)
 
 static void sim_free(struct sim *sim)
 {
-	uint32_t i;
-
-	for (i = 0; sim->classes && i < sim->n_classes; i++)
-		sim_class_release(&sim->classes[i]);
-	base_free(sim->classes);
+	sim_classes_release(sim);
 	base_free(sim->ranks);
 	base_free(sim->lanes);
 	base_free(sim->txs);
@@ -88,13 +84,6 @@ static void sim_free(struct sim *sim)
 	base_free(sim);
 }
 
-static uint64_t per_byte(uint64_t rate)
-{
-	unsigned __int128 second = (unsigned __int128)1000000000000u << 32;
-
-	return rate ? (uint64_t)(second / rate) : 0;
-}
-
 static struct sim *sim_new(const struct sched_sim_args *args)
 {
 	struct sim *sim = base_alloc(1, sizeof(*sim));
@@ -106,8 +95,8 @@ static struct sim *sim_new(const struct sched_sim_args *args)
 	sim->fabric = args->fabric;
 	sim->free_message = SIM_NONE;
 	sim->last = SIM_NONE;
-	sim->reduce_per_byte = per_byte(args->fabric->reduce_rate);
-	sim->copy_per_byte = per_byte(args->fabric->copy_rate);
+	sim->reduce_per_byte = sim_per_byte(args->fabric->reduce_rate);
+	sim->copy_per_byte = sim_per_byte(args->fabric->copy_rate);
 	return sim;
 }
 

@@ -14,7 +14,7 @@
  * slots are not yet full. */
 #define PASSES_MIN 64
 
-static void release_classes(struct sim *sim)
+void sim_classes_release(struct sim *sim)
 {
 	uint32_t i;
 
@@ -84,7 +84,7 @@ static int try_period(struct sim *sim, uint32_t period, bool *is_right)
 	if (!err)
 		err = are_alike(sim, is_right);
 	if (err || !*is_right)
-		release_classes(sim);
+		sim_classes_release(sim);
 	return err;
 }
 
@@ -145,7 +145,7 @@ static int choose_classes(struct sim *sim)
 			sim->cut.is_even = true;
 			return 0;
 		}
-		release_classes(sim);
+		sim_classes_release(sim);
 	}
 	err = make_classes(sim, n);
 	if (err)
@@ -287,11 +287,9 @@ static int join(struct sim *sim, uint32_t r, uint32_t i)
 		return err;
 	if (sim->cut.block_bytes >= SIM_PLACE_MIN && class->tx_is_granted[i]) {
 		tx->n_out = sim->cut.window;
-		sim_queue_push(&sim->queue,
-			       sim->fabric->overhead_ps +
-				       sim->rxs[tx->rx].back_ps,
-			       (uint32_t)SIM_GRANT << SIM_KIND_SHIFT |
-				       (sim->ranks[r].tx + i), SIM_NONE);
+		sim_push(sim, sim->fabric->overhead_ps +
+				      sim->rxs[tx->rx].back_ps,
+			 SIM_GRANT, sim->ranks[r].tx + i, SIM_NONE);
 	}
 	return 0;
 }

@@ -9,7 +9,7 @@
  * may be under way, and from which block on final chunks go to their place. */
 #define SIM_LINES_BYTES (8 * 56)
 #define SIM_LINES_WINDOW 16
-#define SIM_PLACE_MIN 1024
+#define SIM_PLACE_MIN 2048
 
 struct sim_cut {
 	uint64_t n_passes;

@@ -86,9 +86,7 @@ int sim_net_unit(const struct sched_fabric *fabric)
 
 static struct sim_link make_link(uint64_t rate, uint64_t latency_ps)
 {
-	unsigned __int128 second = (unsigned __int128)1000000000000u << 32;
-
-	return (struct sim_link){.per_byte = (uint64_t)(second / rate),
+	return (struct sim_link){.per_byte = sim_per_byte(rate),
 				 .latency_ps = latency_ps};
 }
 
@@ -193,7 +191,7 @@ static int spoil_links(struct sim_net *net)
 int sim_net_init(struct sim_net *net, const struct sched_fabric *fabric,
 		 const struct sched_shape *shape, int unit)
 {
-	int n_ranks, n_rails = fabric->n_rails;
+	int n_ranks;
 	int err;
 
 	*net = (struct sim_net){.fabric = fabric, .shape = shape};
@@ -214,7 +212,6 @@ int sim_net_init(struct sim_net *net, const struct sched_fabric *fabric,
 				sizeof(*net->links));
 	if (!net->links)
 		return WREATH_ENOMEM;
-	(void)n_rails;
 	fill(net);
 	err = spoil_links(net);
 	if (err)

@@ -17,7 +17,7 @@
 struct sim_link {
 	uint64_t free_ps;    /* when the last message has left it */
 	uint64_t busy_ps;    /* altogether */
-	uint64_t per_byte;   /* ps * 2^32; 0: the link is lost */
+	uint64_t per_byte;   /* sim_per_byte(); 0: the link is lost */
 	uint64_t latency_ps; /* from its beginning to that of the next */
 };
 
@@ -53,10 +53,23 @@ int sim_net_path(const struct sim_net *net, int source, int target,
 void sim_net_name(const struct sim_net *net, uint32_t link, char *out,
 		  size_t size);
 
+/* In ps * 2^32, of a rate in bytes a second; 0: it takes no time. */
+static inline uint64_t sim_per_byte(uint64_t rate)
+{
+	unsigned __int128 second = (unsigned __int128)1000000000000u << 32;
+
+	return rate ? (uint64_t)(second / rate) : 0;
+}
+
+static inline uint64_t sim_work_ps(uint64_t bytes, uint64_t per_byte)
+{
+	return (uint64_t)((unsigned __int128)bytes * per_byte >> 32);
+}
+
 /* How long a link needs for so many bytes. */
 static inline uint64_t sim_link_ps(const struct sim_link *link, uint64_t bytes)
 {
-	return (uint64_t)((unsigned __int128)bytes * link->per_byte >> 32);
+	return sim_work_ps(bytes, link->per_byte);
 }
 
 #endif

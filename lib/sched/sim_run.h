@@ -92,7 +92,7 @@ struct sim {
 	struct sim_message *messages;
 	uint32_t n_messages, free_message;
 	uint32_t batch; /* messages of one credit */
-	uint64_t reduce_per_byte, copy_per_byte; /* as a link's */
+	uint64_t reduce_per_byte, copy_per_byte; /* sim_per_byte() */
 
 	struct sim_trace *traces;
 	uint32_t n_traces, traces_room;
@@ -105,6 +105,7 @@ struct sim {
 
 /* sim_build.c: all tables, from args; what is there is sim.c's to release. */
 int sim_build(struct sim *sim);
+void sim_classes_release(struct sim *sim);
 
 /* sim_run.c */
 int sim_run(struct sim *sim);
@@ -125,11 +126,6 @@ static inline void sim_push(struct sim *sim, uint64_t ps, enum sim_kind kind,
 {
 	sim_queue_push(&sim->queue, ps,
 		       (uint32_t)kind << SIM_KIND_SHIFT | whom, with);
-}
-
-static inline uint64_t sim_work_ps(uint64_t bytes, uint64_t per_byte)
-{
-	return (uint64_t)((unsigned __int128)bytes * per_byte >> 32);
 }
 
 #endif

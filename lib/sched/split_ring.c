@@ -46,21 +46,15 @@
  */
 #include "split_ring.h"
 
-/* A number where a lane is, none where the shape has nothing for it. */
-static uint32_t number(uint32_t *next, bool is_there)
-{
-	return is_there ? (*next)++ : SPLIT_NO_LANE;
-}
-
 static void number_lanes(struct split *split, uint32_t next, bool has_mates)
 {
-	split->give = number(&next, split->reduces && has_mates);
-	split->up = number(&next, true);
-	split->down = number(&next, split->reduces && split->n_nodes > 2);
-	split->rise = number(&next, split->gathers && split->n_nodes > 2);
-	split->sink = number(&next, split->gathers && split->n_nodes > 1);
-	split->share = number(&next, split->gathers && has_mates);
-	split->learn = number(&next, split->gathers && has_mates);
+	split->give = draft_number(&next, split->reduces && has_mates);
+	split->up = draft_number(&next, true);
+	split->down = draft_number(&next, split->reduces && split->n_nodes > 2);
+	split->rise = draft_number(&next, split->gathers && split->n_nodes > 2);
+	split->sink = draft_number(&next, split->gathers && split->n_nodes > 1);
+	split->share = draft_number(&next, split->gathers && has_mates);
+	split->learn = draft_number(&next, split->gathers && has_mates);
 }
 
 static void generate(struct draft *draft, const struct sched_shape *shape,
@@ -131,13 +125,6 @@ static uint64_t all_reduce_bound(const struct sched_shape *shape,
 	return largest;
 }
 
-/* Each block but the own one to a mate, or on towards its owner. */
-static uint64_t reduce_scatter_bound(const struct sched_shape *shape,
-				     uint64_t n_pieces)
-{
-	return ((uint64_t)shape->n_ranks - 1) * n_pieces;
-}
-
 /*
  * Each block of the own shards once on, and to all mates.  The ranks of small
  * nodes have several shards; that not each of these has a block in every node
@@ -165,7 +152,8 @@ static uint64_t all_gather_bound(const struct sched_shape *shape,
 
 const struct generator sched_split_ring_all_reduce = {generate,
 						      all_reduce_bound};
+/* Each block but the own one to a mate, or on towards its owner. */
 const struct generator sched_split_ring_reduce_scatter = {generate,
-							  reduce_scatter_bound};
+							  sched_bound_blocks};
 const struct generator sched_split_ring_all_gather = {generate,
 						      all_gather_bound};

@@ -5,7 +5,6 @@
 
 #include "draft.h"
 
-#define SPLIT_NO_LANE UINT32_MAX
 #define SPLIT_NO_SHARD UINT32_MAX
 
 struct split {
@@ -17,7 +16,7 @@ struct split {
 	uint32_t node, index, size; /* the rank's node, and its place there */
 	uint32_t turn;              /* the index of shard 0's member */
 	bool reduces, gathers;
-	/* Lanes, SPLIT_NO_LANE where there is none. */
+	/* Lanes, DRAFT_NO_LANE where there is none. */
 	uint32_t give, up, down, rise, sink, share, learn;
 };
 

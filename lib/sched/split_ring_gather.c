@@ -2,14 +2,6 @@
 /* The split ring's way out: results, from their owners to all ranks. */
 #include "split_ring.h"
 
-static void read_after(struct sched_step *step, uint32_t lane, uint32_t at)
-{
-	step->local = SCHED_OUTPUT;
-	step->after_lane = (int32_t)lane;
-	step->after_step = (int32_t)at;
-	step->flags |= SCHED_SEND_FINAL;
-}
-
 static void pass_block(struct draft *draft, const struct split *split,
 		       const struct split_way *way, uint32_t hops, uint32_t own)
 {
@@ -27,7 +19,7 @@ static void pass_block(struct draft *draft, const struct split *split,
 			draft_recv(draft, step,
 				   split_member(split, behind, shard));
 		} else {
-			read_after(step, split->up, own);
+			draft_read_after(step, split->up, own);
 		}
 		if (hops == way->n_hops)
 			continue;
@@ -62,7 +54,8 @@ static uint32_t share_block(struct draft *draft, const struct split *split,
 		struct sched_step *step =
 			draft_step(draft, split_chunk_of(split, owner, shard));
 
-		read_after(step, lane, at++);
+		draft_read_after(step, lane, at++);
+		step->flags = SCHED_SEND_FINAL;
 		step->send_lane = split->learn;
 		for (by = 1; by < split->size; by++)
 			draft_send(draft, step,
@@ -143,15 +136,15 @@ void split_gather(struct draft *draft, struct split *split, uint32_t own)
 	struct split_way rise = split_rise(split);
 	struct split_way sink = split_sink(split);
 
-	if (split->rise != SPLIT_NO_LANE) {
+	if (split->rise != DRAFT_NO_LANE) {
 		draft_lane(draft, split->channel, 2);
 		generate_results(draft, split, &rise, own);
 	}
-	if (split->sink != SPLIT_NO_LANE) {
+	if (split->sink != DRAFT_NO_LANE) {
 		draft_lane(draft, split->channel, 2);
 		generate_results(draft, split, &sink, own);
 	}
-	if (split->share == SPLIT_NO_LANE)
+	if (split->share == DRAFT_NO_LANE)
 		return;
 	draft_lane(draft, split->channel, 0);
 	if (split->size > 1)

@@ -148,7 +148,7 @@ uint32_t split_reduce(struct draft *draft, struct split *split)
 {
 	uint32_t own = 0;
 
-	if (split->give != SPLIT_NO_LANE) {
+	if (split->give != DRAFT_NO_LANE) {
 		draft_lane(draft, split->channel, 0);
 		generate_give(draft, split);
 	}
@@ -157,7 +157,7 @@ uint32_t split_reduce(struct draft *draft, struct split *split)
 		own = generate_up(draft, split);
 	else
 		store_own(draft, split);
-	if (split->down != SPLIT_NO_LANE) {
+	if (split->down != DRAFT_NO_LANE) {
 		draft_lane(draft, split->channel, 1);
 		generate_down(draft, split);
 	}

@@ -17,6 +17,13 @@ int sched_tier(const struct sched_shape *shape, const struct sched_cost *cost,
 	return 1 + (int)channel % cost->n_rails;
 }
 
+double sched_chunk_share(const struct sched *sched,
+			 const struct sched_cost *cost, uint32_t channel)
+{
+	return sched_channel_share(&sched->shape, cost, (int)channel) *
+	       sched->shape.n_channels / sched->n_chunks;
+}
+
 void sched_step_work(const struct sched_step *step, bool is_in_place,
 		     double *n_folded, double *n_copied)
 {
@@ -77,14 +84,11 @@ static void count_rank(const struct sched *sched,
 		       const struct sched_cost *cost, bool in_place,
 		       struct sched_work *own, struct sched_work *in)
 {
-	const struct sched_shape *shape = &sched->shape;
 	uint32_t i, j, k;
 
 	for (i = 0; i < sched->n_lanes; i++) {
 		const struct sched_lane *lane = &sched->lanes[i];
-		double share = sched_channel_share(shape, cost,
-						   (int)lane->channel) *
-			       shape->n_channels / sched->n_chunks;
+		double share = sched_chunk_share(sched, cost, lane->channel);
 
 		for (j = lane->step; j < lane->step + lane->n_steps; j++) {
 			const struct sched_step *step = &sched->steps[j];
@@ -132,12 +136,10 @@ static double pass_slots(const struct sched *sched,
 			 const struct sched_cost *cost)
 {
 	double most = 0;
-	int k;
+	uint32_t k;
 
-	for (k = 0; k < sched->shape.n_channels; k++)
-		most = fmax(most,
-			    sched_channel_share(&sched->shape, cost, k) *
-				    sched->shape.n_channels / sched->n_chunks);
+	for (k = 0; k < (uint32_t)sched->shape.n_channels; k++)
+		most = fmax(most, sched_chunk_share(sched, cost, k));
 	return 1 / most;
 }
 

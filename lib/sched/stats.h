@@ -16,6 +16,15 @@ double sched_chain(const struct sched_work *work,
 int sched_tier(const struct sched_shape *shape, const struct sched_cost *cost,
 	       int rank, int peer, uint32_t channel);
 
+/* scale.c: sched_stats_make(), from a shape of at most @n_ranks_max ranks. */
+int sched_stats_scaled(const struct sched_shape *shape,
+		       const struct sched_cost *cost, int n_ranks_max,
+		       struct sched_stats *stats);
+
+/* stats.c: the part of a pass that a chunk of the channel has. */
+double sched_chunk_share(const struct sched *sched,
+			 const struct sched_cost *cost, uint32_t channel);
+
 /* The same as sched_stats_make(), whatever the number of ranks. */
 int sched_stats_trace(const struct sched_shape *shape,
 		      const struct sched_cost *cost, struct sched_stats *stats);

@@ -39,7 +39,7 @@ struct trace {
 	struct queue *queues;	/* [n_ranks][n_lanes][n_ranks]: by sender */
 	struct message *messages;
 	uint32_t n_messages;
-	/* [n_steps of all][TRACE_PASSES], for steps that others wait for. */
+	/* [n_steps of all][TRACE_PASSES]: to the end of each step. */
 	struct path *done;
 	uint32_t *first_step; /* [n_ranks]: where a rank's are in @done */
 	struct sched_work *ends;
@@ -178,9 +178,7 @@ static bool advance(struct trace *trace, uint32_t rank, uint32_t i_lane)
 	const struct sched *sched = trace->scheds[rank];
 	const struct sched_lane *lane = &sched->lanes[i_lane];
 	struct cursor *at = cursor_of(trace, rank, i_lane);
-	double share = sched_channel_share(&sched->shape, trace->cost,
-					   (int)lane->channel) *
-		       sched->shape.n_channels / sched->n_chunks;
+	double share = sched_chunk_share(sched, trace->cost, lane->channel);
 	bool has_moved = false;
 
 	while (at->pass < TRACE_PASSES) {

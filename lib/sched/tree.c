@@ -174,13 +174,7 @@ static uint64_t broadcast_bound(const struct sched_shape *shape,
 	return (shape->n_nodes > 1 ? 4 : 2) * n_pieces / N_TREES;
 }
 
-/* Everyone but the root sends everything once. */
-static uint64_t reduce_bound(const struct sched_shape *shape, uint64_t n_pieces)
-{
-	(void)shape;
-	return n_pieces;
-}
-
 const struct generator sched_tree_all_reduce = {generate, all_reduce_bound};
 const struct generator sched_tree_broadcast = {generate, broadcast_bound};
-const struct generator sched_tree_reduce = {generate, reduce_bound};
+/* Everyone but the root sends everything once. */
+const struct generator sched_tree_reduce = {generate, sched_bound_once};

@@ -1,26 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /* Rates and times as people write them. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sched.h"
+
+/* Digits with a point or not: strtod() wants the locale's, and takes more. */
+static const char *read_number(const char *text, double *out)
+{
+	double number = 0;
+	double scale = 1;
+	bool has_point = false;
+
+	for (; (*text >= '0' && *text <= '9') || (*text == '.' && !has_point);
+	     text++) {
+		if (*text == '.') {
+			has_point = true;
+			continue;
+		}
+		number = 10 * number + (*text - '0');
+		scale *= has_point ? 10 : 1;
+	}
+	*out = number / scale;
+	return text;
+}
 
 /* @tail may follow the unit. */
 static bool read_unit(const char *text, const char *const *units,
 		      const double *factors, int n, const char *tail,
 		      double *out)
 {
-	char *end;
+	const char *end;
 	double number;
 	int unit;
 
-	/* strtod() takes blanks, signs, words and hexadecimal digits, too. */
-	if (!(text[0] >= '0' && text[0] <= '9') ||
-	    strspn(text, "0123456789.") == 0 || text[1] == 'x' ||
-	    text[1] == 'X')
+	if (!(text[0] >= '0' && text[0] <= '9'))
 		return false;
-	number = strtod(text, &end);
+	end = read_number(text, &number);
 	for (unit = 0; unit < n; unit++) {
 		size_t length = strlen(units[unit]);
 

@@ -32,9 +32,9 @@ refuses() {
 	[ "$status" != 0 ] || complain "accepted: $1"
 	shows err "$2"
 }
-refuses 'all_reduce algo rnig' "tuning, line 1, column 17: 'rnig' is no .*ring"
-refuses 'al_reduce algo ring' 'line 1, column 1: .*did you mean all_reduce'
-refuses 'latency rail 9 5us' "line 1, column 14: rail '9' is not a number"
+refuses 'all_reduce algo rnig' "tuning:1:17: 'rnig' is no .*ring"
+refuses 'al_reduce algo ring' 'tuning:1:1: .*did you mean all_reduce'
+refuses 'latency rail 9 5us' "tuning:1:14: rail '9' is not a number"
 rm "$file"
 run "${perf[@]}"
 [ "$status" != 0 ] || complain "no file, no error"

@@ -84,12 +84,6 @@ static inline bool all_are_same(const struct kit *a, const struct kit *b)
 	return true;
 }
 
-static inline bool all_has_in_place(const struct sched_shape *shape)
-{
-	return shape->collective != SCHED_ALL_TO_ALL &&
-	       shape->collective != SCHED_EXCHANGE;
-}
-
 static inline void all_fail(const struct sched_shape *shape, const char *why)
 {
 	fail_msg("%s %s, %d ranks, %d channels, root %d, %d nodes%s: %s",
@@ -122,7 +116,7 @@ static inline bool all_is_exact(const struct sched_shape *shape)
 static inline int all_prove_kit(const struct kit *kit,
 				const struct sched_shape *shape)
 {
-	int n_proofs = 1 + all_has_in_place(shape);
+	int n_proofs = 1 + kit_has_in_place(shape->collective);
 	struct sched_proof proof;
 	int i;
 
@@ -181,30 +175,6 @@ static inline int all_prove_form(enum sched_collective collective,
 	return n_proofs;
 }
 
-/* Nodes by chance, each of them with a rank. */
-static inline void all_draw_nodes(struct sched_shape *shape, uint32_t *nodes,
-				  uint64_t *random)
-{
-	uint32_t n = (uint32_t)shape->n_ranks;
-	uint32_t n_nodes = 1 + kit_below(random, n);
-	uint32_t i;
-
-	shape->n_nodes = (int)n_nodes;
-	shape->nodes = NULL;
-	if (!kit_below(random, 3))
-		return;
-	for (i = 0; i < n; i++)
-		nodes[i] = i < n_nodes ? i : kit_below(random, n_nodes);
-	for (i = n - 1; i > 0; i--) {
-		uint32_t other = kit_below(random, i + 1);
-		uint32_t node = nodes[i];
-
-		nodes[i] = nodes[other];
-		nodes[other] = node;
-	}
-	shape->nodes = nodes;
-}
-
 /* Any form there is, of @n_min to @n_max ranks. */
 static inline void all_draw(struct kit *kit, struct sched_shape *shape,
 			    uint32_t *nodes, uint32_t n_min, uint32_t n_max,
@@ -224,7 +194,7 @@ static inline void all_draw(struct kit *kit, struct sched_shape *shape,
 		if (sched_is_rooted(shape->collective))
 			shape->root = (int)kit_below(
 				random, (uint32_t)shape->n_ranks);
-		all_draw_nodes(shape, nodes, random);
+		kit_draw_layout(shape, nodes, random);
 	} while (!kit_make_shape(kit, shape));
 }
 

@@ -55,21 +55,14 @@ struct forms {
 	struct forms_queue queues[FORMS_RANKS][FORMS_RANKS][FORMS_LANES];
 };
 
-static inline uint64_t forms_mix(uint64_t x)
-{
-	x = (x ^ (x >> 31)) * 0x7fb5d329728ea185u;
-	x = (x ^ (x >> 27)) * 0x81dadef4bc2dd44du;
-	return x ^ (x >> 33);
-}
-
 static inline uint64_t forms_leaf(uint32_t rank, uint32_t chunk)
 {
-	return forms_mix(((uint64_t)rank << 32 | chunk) + 1);
+	return kit_mix(((uint64_t)rank << 32 | chunk) + 1);
 }
 
 static inline uint64_t forms_fold(uint64_t a, uint64_t b)
 {
-	return forms_mix(3 * a + forms_mix(b));
+	return kit_mix(3 * a + kit_mix(b));
 }
 
 /* Nodes in blocks, dealt out like cards, or by chance. */
@@ -86,16 +79,8 @@ static inline void forms_lay_out(struct forms *forms, enum forms_layout layout,
 	forms->shape.nodes = layout == FORMS_PLAIN ? NULL : forms->nodes;
 	for (i = 0; i < n; i++)
 		forms->nodes[i] = i % n_nodes;
-	/* The first n_nodes keep theirs until all are swapped around. */
-	for (i = n_nodes; layout == FORMS_DRAWN && i < n; i++)
-		forms->nodes[i] = kit_below(seed, n_nodes);
-	for (i = 0; layout == FORMS_DRAWN && i < n; i++) {
-		uint32_t other = kit_below(seed, n);
-
-		node = forms->nodes[i];
-		forms->nodes[i] = forms->nodes[other];
-		forms->nodes[other] = node;
-	}
+	if (layout == FORMS_DRAWN)
+		kit_draw_nodes(seed, n, n_nodes, forms->nodes);
 	for (node = 0; node < n_nodes; node++) {
 		for (i = 0; i < n; i++) {
 			if ((uint32_t)sched_node_of(&forms->shape, (int)i) ==

@@ -93,7 +93,7 @@ static inline void kit_make(struct kit *kit, enum sched_algo algo, int n_ranks,
 	assert_true(kit_make_shape(kit, &shape));
 }
 
-/* Those that reduce without looking at nodes, and have been here longest. */
+/* Some of all_reduce, none of which looks at nodes. */
 static const enum sched_algo kit_algos[] = {SCHED_RING, SCHED_ONESHOT,
 					    SCHED_TWOSHOT};
 
@@ -215,6 +215,11 @@ static inline struct sched_step *kit_step(struct kit *kit, int rank,
 	return &sched->steps[sched->lanes[lane].step + at];
 }
 
+static inline bool kit_has_in_place(enum sched_collective collective)
+{
+	return collective != SCHED_ALL_TO_ALL && collective != SCHED_EXCHANGE;
+}
+
 static inline int kit_verify(const struct kit *kit, int n_slots, bool in_place)
 {
 	struct sched_proof proof;
@@ -251,6 +256,42 @@ static inline uint64_t kit_random(uint64_t *state)
 static inline uint32_t kit_below(uint64_t *state, uint32_t n)
 {
 	return (uint32_t)((kit_random(state) >> 32) * n >> 32);
+}
+
+static inline uint64_t kit_mix(uint64_t x)
+{
+	x = (x ^ (x >> 31)) * 0x7fb5d329728ea185u;
+	x = (x ^ (x >> 27)) * 0x81dadef4bc2dd44du;
+	return x ^ (x >> 33);
+}
+
+/* Nodes of any sizes, their ranks in any order. */
+static inline void kit_draw_nodes(uint64_t *seed, uint32_t n_ranks,
+				  uint32_t n_nodes, uint32_t *nodes)
+{
+	uint32_t i;
+
+	for (i = 0; i < n_ranks; i++)
+		nodes[i] = i < n_nodes ? i : kit_below(seed, n_nodes);
+	for (i = n_ranks - 1; i > 0; i--) {
+		uint32_t j = kit_below(seed, i + 1);
+		uint32_t node = nodes[i];
+
+		nodes[i] = nodes[j];
+		nodes[j] = node;
+	}
+}
+
+/* Any number of nodes, a third of them in order and the others listed. */
+static inline void kit_draw_layout(struct sched_shape *shape, uint32_t *nodes,
+				   uint64_t *seed)
+{
+	uint32_t n = (uint32_t)shape->n_ranks;
+	uint32_t n_nodes = 1 + kit_below(seed, n);
+
+	shape->n_nodes = (int)n_nodes;
+	shape->nodes = kit_below(seed, 3) ? nodes : NULL;
+	kit_draw_nodes(seed, n, n_nodes, nodes);
 }
 
 /* SEED of the environment, or a fresh one; printed either way. */

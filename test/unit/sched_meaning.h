@@ -54,27 +54,20 @@ struct judge {
 	const char *wrong;
 };
 
-static inline uint64_t judge_mix(uint64_t x)
-{
-	x = (x ^ (x >> 31)) * 0x7fb5d329728ea185u;
-	x = (x ^ (x >> 27)) * 0x81dadef4bc2dd44du;
-	return x ^ (x >> 33);
-}
-
 static inline struct judge_value judge_leaf(uint32_t pass, uint32_t rank,
 					    uint32_t chunk)
 {
-	uint64_t x = judge_mix(((uint64_t)pass << 40 | (uint64_t)chunk << 20 |
+	uint64_t x = kit_mix(((uint64_t)pass << 40 | (uint64_t)chunk << 20 |
 				rank) + 1);
 
-	return (struct judge_value){x, judge_mix(x + 12345)};
+	return (struct judge_value){x, kit_mix(x + 12345)};
 }
 
 static inline struct judge_value judge_fold(struct judge_value a,
 					    struct judge_value b)
 {
 	/* Neither commutative nor associative, as rounded sums are not. */
-	return (struct judge_value){judge_mix(3 * a.fold + judge_mix(b.fold)),
+	return (struct judge_value){kit_mix(3 * a.fold + kit_mix(b.fold)),
 				    a.sum + b.sum};
 }
 
@@ -163,7 +156,7 @@ static inline bool judge_is_empty(const struct judge *judge, uint32_t pass,
 	if (!judge->holes ||
 	    (!pass && judge->shape->collective != SCHED_EXCHANGE))
 		return false;
-	return judge_mix(judge->holes + judge_mix(x)) % 8 >= judge->n_full;
+	return kit_mix(judge->holes + kit_mix(x)) % 8 >= judge->n_full;
 }
 
 static inline bool judge_is_idle(const struct judge *judge, uint32_t pass,

@@ -7,21 +7,18 @@
 
 #define NODES_RANKS 64
 
-/* Nodes of any sizes, their ranks in any order. */
-static inline void nodes_draw(uint64_t *seed, uint32_t n_ranks,
-			      uint32_t n_nodes, uint32_t *nodes)
+/* Two ranks to @n_ranks_max, in nodes by chance. */
+static inline void nodes_draw_shape(struct sched_shape *shape,
+				    uint32_t n_ranks_max, uint32_t *nodes,
+				    uint64_t *seed)
 {
-	uint32_t i;
+	uint32_t n = 2 + kit_below(seed, n_ranks_max - 1);
+	uint32_t n_nodes = 1 + kit_below(seed, n);
 
-	for (i = 0; i < n_ranks; i++)
-		nodes[i] = i < n_nodes ? i : kit_below(seed, n_nodes);
-	for (i = n_ranks - 1; i > 0; i--) {
-		uint32_t j = kit_below(seed, i + 1);
-		uint32_t node = nodes[i];
-
-		nodes[i] = nodes[j];
-		nodes[j] = node;
-	}
+	shape->n_ranks = (int)n;
+	shape->n_nodes = (int)n_nodes;
+	shape->nodes = nodes;
+	kit_draw_nodes(seed, n, n_nodes, nodes);
 }
 
 /* How many ranks the largest of a shape's nodes has. */
@@ -47,15 +44,6 @@ static inline int nodes_log2(int n)
 	while (n >> (log + 1))
 		log++;
 	return log;
-}
-
-static inline void nodes_make(struct kit *kit, const struct sched_shape *shape)
-{
-	int i;
-
-	kit->n_ranks = shape->n_ranks;
-	for (i = 0; i < shape->n_ranks; i++)
-		assert_int_equal(sched_make(shape, i, &kit->scheds[i]), 0);
 }
 
 static inline struct sched_proof nodes_prove(const struct kit *kit, int n_slots,

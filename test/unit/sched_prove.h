@@ -20,20 +20,6 @@ struct prove_form {
 	int depth, depth_per_hop; /* @depth + @depth_per_hop * (n_ranks - 1) */
 };
 
-/* At most @shape->n_nodes nodes, each of which has a rank. */
-static inline void prove_draw(struct sched_shape *shape, uint32_t *nodes,
-			      uint64_t *seed)
-{
-	uint32_t n = (uint32_t)shape->n_ranks;
-	uint32_t n_nodes = 1 + kit_below(seed, n);
-	uint32_t i;
-
-	shape->n_nodes = (int)n_nodes;
-	shape->nodes = kit_below(seed, 3) ? nodes : NULL;
-	for (i = 0; i < n; i++)
-		nodes[i] = i < n_nodes ? i : kit_below(seed, n_nodes);
-}
-
 static inline void prove_shape(const struct prove_form *form,
 			       const struct sched_shape *shape)
 {
@@ -41,16 +27,12 @@ static inline void prove_shape(const struct prove_form *form,
 	int n = shape->n_ranks;
 	int depth = n > 1 ? form->depth + form->depth_per_hop * (n - 1) : 0;
 	int in_place;
-	int i;
 
-	kit.n_ranks = n;
-	for (i = 0; i < n; i++)
-		assert_int_equal(sched_make(shape, i, &kit.scheds[i]), 0);
+	assert_true(kit_make_shape(&kit, shape));
 	for (in_place = 0; in_place < 2; in_place++) {
 		struct sched_proof proof;
 
-		if (in_place && (form->collective == SCHED_ALL_TO_ALL ||
-				 form->collective == SCHED_EXCHANGE))
+		if (in_place && !kit_has_in_place(form->collective))
 			continue;
 		if (sched_verify(kit.scheds, n, form->n_slots, in_place,
 				 &proof))
@@ -83,7 +65,7 @@ static inline void prove(const struct prove_form *form, uint64_t *seed)
 						       : 2),
 				.root = root};
 
-			prove_draw(&shape, nodes, seed);
+			kit_draw_layout(&shape, nodes, seed);
 			prove_shape(form, &shape);
 		}
 	}

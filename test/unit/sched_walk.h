@@ -28,7 +28,7 @@ static inline bool forms_is_empty(const struct forms *forms, uint32_t pass,
 			from = rank;
 		}
 	}
-	return forms_mix(forms->absent + (pass << 16 | from << 8 | to)) & 1;
+	return kit_mix(forms->absent + (pass << 16 | from << 8 | to)) & 1;
 }
 
 static inline bool forms_can_run(const struct forms *forms, uint32_t rank,

@@ -64,7 +64,8 @@ static void any_shape_is_proved_and_runs_right(void **state)
 
 		all_draw(&kit, &shape, nodes, 1, n_max, &random);
 		n_slots = fewest_slots(&kit, &shape);
-		for (in_place = 0; in_place <= all_has_in_place(&shape);
+		for (in_place = 0;
+		     in_place <= kit_has_in_place(shape.collective);
 		     in_place++) {
 			if (kit_verify(&kit, n_slots, in_place))
 				all_fail(&shape, base_error_text());

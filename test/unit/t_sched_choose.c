@@ -161,7 +161,7 @@ static void chosen(struct sched_chooser *chooser,
 		fail_msg("%s", base_error_text());
 }
 
-/* Or, of several that are within a hundredth of each other, the simplest. */
+/* Or one near it: between two sizes that choose alike nobody looks. */
 static void the_least_prediction_is_chosen(void **state)
 {
 	static const int n_ranks[] = {2, 4, 5, 8, 16, 64};
@@ -299,7 +299,28 @@ static void the_model_agrees_with_the_table(void **state)
 	}
 }
 
-static void no_memory_and_no_form_are_told(void **state)
+/* Nor is what the last failed call said lost by it. */
+static void forms_that_fold_too_few_are_passed_by_silently(void **state)
+{
+	struct sched_shape shape = shape_of(SCHED_DIRECT_RANKS_MAX + 1, 1);
+	struct sched_chooser chooser;
+	struct sched_cost cost;
+
+	(void)state;
+	sched_cost_default(&cost, shape.n_ranks, 2);
+	base_error(WREATH_EINVAL, "before");
+	chosen(&chooser, &shape, &cost);
+	assert_string_equal(base_error_text(), "before");
+	assert_false(chooser.has_form[SCHED_TWOSHOT]);
+	assert_false(chooser.has_form[SCHED_SPLIT_RING]);
+	shape.collective = SCHED_REDUCE;
+	chosen(&chooser, &shape, &cost);
+	assert_string_equal(base_error_text(), "before");
+	assert_false(chooser.has_form[SCHED_DIRECT]);
+	assert_true(chooser.has_form[SCHED_RING]);
+}
+
+static void no_memory_and_no_speed_are_told(void **state)
 {
 	struct sched_shape shape = shape_of(4, 1);
 	struct sched_chooser chooser;
@@ -332,7 +353,9 @@ int main(void)
 		cmocka_unit_test(plain_ports_keep_their_table),
 		cmocka_unit_test(two_ranks_apart_keep_theirs),
 		cmocka_unit_test(the_model_agrees_with_the_table),
-		cmocka_unit_test(no_memory_and_no_form_are_told),
+		cmocka_unit_test(
+			forms_that_fold_too_few_are_passed_by_silently),
+		cmocka_unit_test(no_memory_and_no_speed_are_told),
 	};
 
 	alarm(60);

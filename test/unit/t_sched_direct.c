@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "sched_judge.h"
+#include "sched_orders.h"
 #include "sched_prove.h"
 #include "sched_walk.h"
 
@@ -171,26 +171,9 @@ static void direct_chunks_of_a_channel_are_neighbours(void **state)
 
 static void direct_reduces_every_chunk_once_in_any_order(void **state)
 {
-	uint64_t seed = kit_seed();
-	struct kit kit;
-	size_t a;
-	int n, i;
-
 	(void)state;
-	for (a = 0; a < base_countof(direct); a++) {
-		for (n = 1; n <= N_RANKS; n++) {
-			kit_make(&kit, direct[a], n, 1 + n % 4);
-			for (i = 0; i < 8; i++) {
-				const char *wrong =
-					judge_run(&kit, 1 + (uint32_t)i % 4,
-						  i % 2, kit_random(&seed));
-
-				if (wrong)
-					fail_msg("%d ranks: %s", n, wrong);
-			}
-			kit_release(&kit);
-		}
-	}
+	orders_reduce(SCHED_ONESHOT, 1);
+	orders_reduce(SCHED_TWOSHOT, 1);
 }
 
 static uint32_t nth_of_ranks(const struct forms *forms, uint32_t chunk,

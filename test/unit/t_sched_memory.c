@@ -9,23 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "sched_judge.h"
-
-/* What can go wrong does in one order of a hundred at least. */
-#define N_ORDERS (KIT_IS_SLOW ? 1000 : 5000)
-
-/* Whether some order, of many, makes a wrong result. */
-static bool can_go_wrong(const struct kit *kit, bool in_place)
-{
-	uint64_t seed = kit_seed();
-	int i;
-
-	for (i = 0; i < N_ORDERS; i++) {
-		if (judge_run(kit, 2, in_place, kit_random(&seed)))
-			return true;
-	}
-	return false;
-}
+#include "sched_orders.h"
 
 static void run_after(struct kit *kit, int rank, uint32_t lane, uint32_t at,
 		      int after_lane, int after_step)
@@ -47,8 +31,8 @@ static void a_store_that_does_not_wait_for_the_send_is_refused(void **state)
 		run_after(&kit, rank, 1, 0, -1, -1);
 		kit_proved(&kit, 2, false);
 		assert_int_equal(kit_verify(&kit, 2, true), WREATH_EINVAL);
-		assert_true(can_go_wrong(&kit, true));
-		assert_false(can_go_wrong(&kit, false));
+		assert_true(orders_can_fail(&kit, true));
+		assert_false(orders_can_fail(&kit, false));
 		kit_release(&kit);
 	}
 }
@@ -69,7 +53,7 @@ static void an_input_read_after_its_overwriting_is_refused(void **state)
 	kit_refused(&kit, 2, true,
 		    "rank 1 lane 0 step 1: reads input chunk 0, which in place "
 		    "lane 0 step 0 may have overwritten");
-	assert_true(can_go_wrong(&kit, true));
+	assert_true(orders_can_fail(&kit, true));
 	kit_release(&kit);
 }
 
@@ -115,14 +99,14 @@ static void a_store_over_a_landed_final_chunk_is_refused(void **state)
 	build_late_reader(&kit);
 	kit_step(&kit, 0, 2, 0)->flags = SCHED_STORE;
 	assert_int_equal(kit_verify(&kit, 2, false), WREATH_EINVAL);
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	run_after(&kit, 0, 1, 0, 2, 0);
 	kit_refused(&kit, 2, false, "its sender may write final chunk 0");
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	run_after(&kit, 0, 1, 0, -1, -1);
 	run_after(&kit, 0, 0, 0, 2, 0);
 	kit_proved(&kit, 2, false);
-	assert_false(can_go_wrong(&kit, false));
+	assert_false(orders_can_fail(&kit, false));
 	kit_release(&kit);
 }
 
@@ -143,10 +127,10 @@ static void two_lanes_that_store_one_chunk_are_refused(void **state)
 	/* A first guess, stored at any time. */
 	kit_add(&kit, 1, 2, 0, -1, SCHED_INPUT, -1, 0)->flags = SCHED_STORE;
 	assert_int_equal(kit_verify(&kit, 2, false), WREATH_EINVAL);
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	run_after(&kit, 1, 1, 0, 2, 0);
 	kit_proved(&kit, 2, false);
-	assert_false(can_go_wrong(&kit, false));
+	assert_false(orders_can_fail(&kit, false));
 	kit_release(&kit);
 }
 
@@ -164,11 +148,11 @@ static void an_output_read_while_it_may_be_stored_is_refused(void **state)
 	kit_add(&kit, 0, 1, 0, 1, SCHED_NONE, -1, 0)->flags =
 		SCHED_STORE | SCHED_RECV_FINAL;
 	assert_int_equal(kit_verify(&kit, 2, false), WREATH_EINVAL);
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	run_after(&kit, 1, 1, 0, 0, 0);
 	kit_proved(&kit, 2, false);
 	kit_proved(&kit, 2, true);
-	assert_false(can_go_wrong(&kit, true));
+	assert_false(orders_can_fail(&kit, true));
 	kit_release(&kit);
 }
 
@@ -187,10 +171,10 @@ static void an_output_overwritten_while_it_is_read_is_refused(void **state)
 	kit_add(&kit, 0, 0, 0, 1, SCHED_OUTPUT, -1, 0)->flags = SCHED_STORE;
 	kit_step(&kit, 0, 0, 1)->local_at = 0;
 	assert_int_equal(kit_verify(&kit, 2, false), WREATH_EINVAL);
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	run_after(&kit, 0, 0, 1, 1, 0);
 	kit_proved(&kit, 2, false);
-	assert_false(can_go_wrong(&kit, false));
+	assert_false(orders_can_fail(&kit, false));
 	kit_release(&kit);
 }
 
@@ -217,15 +201,15 @@ static void an_input_overwritten_while_a_peer_reads_it_is_refused(void **state)
 	run_after(&kit, 0, 2, 0, 0, 0);
 	run_after(&kit, 0, 1, 0, 2, 0);
 	kit_proved(&kit, 2, true);
-	assert_false(can_go_wrong(&kit, true));
+	assert_false(orders_can_fail(&kit, true));
 	kit_step(&kit, 0, 0, 0)->flags |= SCHED_SEND_INPUT;
 	kit_step(&kit, 1, 0, 1)->flags |= SCHED_RECV_INPUT;
 	kit_proved(&kit, 2, false);
-	assert_false(can_go_wrong(&kit, false));
+	assert_false(orders_can_fail(&kit, false));
 	kit_refused(&kit, 2, true,
 		    "rank 0 lane 2 step 0: may overwrite input chunk 0, which "
 		    "rank 1 lane 0 step 1 reads in place");
-	assert_true(can_go_wrong(&kit, true));
+	assert_true(orders_can_fail(&kit, true));
 	kit_release(&kit);
 }
 
@@ -248,7 +232,7 @@ static void an_input_overwritten_just_before_it_is_read_is_refused(void **state)
 	kit_refused(&kit, 2, true,
 		    "rank 0 lane 2 step 0: may overwrite input chunk 0, which "
 		    "rank 1 lane 0 step 1 reads in place");
-	assert_true(can_go_wrong(&kit, true));
+	assert_true(orders_can_fail(&kit, true));
 	kit_release(&kit);
 }
 
@@ -282,7 +266,7 @@ static void a_final_chunk_over_an_input_being_read_is_refused(void **state)
 	kit_refused(&kit, 2, true,
 		    "rank 0 lane 2 step 0: may overwrite input chunk 0, which "
 		    "rank 1 lane 0 step 1 reads in place");
-	assert_true(can_go_wrong(&kit, true));
+	assert_true(orders_can_fail(&kit, true));
 	kit_release(&kit);
 }
 
@@ -302,7 +286,7 @@ static void an_input_read_after_its_owner_has_left_is_refused(void **state)
 		    "rank 0 lane 1 step 0: may read the input of rank 1 in "
 		    "place, and no step of that rank is certain to come after "
 		    "it");
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	kit_release(&kit);
 }
 
@@ -324,8 +308,8 @@ static void an_answer_by_way_of_another_rank_is_proved(void **state)
 		SCHED_STORE | SCHED_RECV_FINAL;
 	kit_proved(&kit, 2, false);
 	kit_proved(&kit, 2, true);
-	assert_false(can_go_wrong(&kit, false));
-	assert_false(can_go_wrong(&kit, true));
+	assert_false(orders_can_fail(&kit, false));
+	assert_false(orders_can_fail(&kit, true));
 	kit_release(&kit);
 }
 
@@ -341,7 +325,7 @@ static void a_final_chunk_written_by_the_reader_is_proved(void **state)
 	kit_step(&kit, 0, 0, 1)->flags |= SCHED_RECV_INPUT;
 	kit_step(&kit, 1, 0, 1)->flags |= SCHED_RECV_INPUT;
 	kit_proved(&kit, 2, true);
-	assert_false(can_go_wrong(&kit, true));
+	assert_false(orders_can_fail(&kit, true));
 	kit_release(&kit);
 }
 

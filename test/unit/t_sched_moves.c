@@ -10,10 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "sched_judge.h"
-
-/* What can go wrong does in one order of a hundred at least. */
-#define N_ORDERS (KIT_IS_SLOW ? 1000 : 5000)
+#include "sched_orders.h"
 
 #define FINAL (SCHED_STORE | SCHED_RECV_FINAL)
 
@@ -28,24 +25,11 @@ static void blank(struct kit *kit, enum sched_collective collective,
 	kit_blank_shape(kit, &shape, n_lanes, n_pieces);
 }
 
-/* Whether some order, of many, makes a wrong result. */
-static bool can_go_wrong(const struct kit *kit, bool in_place)
-{
-	uint64_t seed = kit_seed();
-	int i;
-
-	for (i = 0; i < N_ORDERS; i++) {
-		if (judge_run(kit, 2, in_place, kit_random(&seed)))
-			return true;
-	}
-	return false;
-}
-
 static void right(const struct kit *kit, bool in_place)
 {
 	kit_proved(kit, 1, in_place);
 	kit_proved(kit, 2, in_place);
-	assert_false(can_go_wrong(kit, in_place));
+	assert_false(orders_can_fail(kit, in_place));
 }
 
 static void drop(struct kit *kit, int rank, uint32_t lane)
@@ -76,7 +60,7 @@ static void a_chain_of_a_broadcast_is_proved(void **state)
 	kit_step(&kit, 0, 0, 0)->flags = SCHED_STORE;
 	kit_step(&kit, 1, 0, 0)->flags = SCHED_SEND_FINAL;
 	kit_refused(&kit, 2, false, "rank 1: no step stores chunk 0");
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	kit_step(&kit, 1, 0, 0)->flags = SCHED_STORE | SCHED_SEND_FINAL;
 	right(&kit, false);
 	/* The root has it in its output too. */
@@ -155,7 +139,7 @@ static void a_moved_block_is_not_folded(void **state)
 	kit_refused(&kit, 2, false,
 		    "rank 1 lane 0 step 1: stores chunk 0, and it is not that "
 		    "of rank 0 alone");
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	/* The second alone is one message too many, and right. */
 	kit_step(&kit, 1, 0, 1)->local = SCHED_NONE;
 	kit_step(&kit, 1, 0, 1)->local_at = 0;
@@ -194,7 +178,7 @@ static void raw_input_that_nobody_awaits_is_refused(void **state)
 		kit_refused(&kit, 2, false,
 			    "may read the input of rank 0 in place, and no "
 			    "step of that rank is certain to come after it");
-		assert_true(can_go_wrong(&kit, false));
+		assert_true(orders_can_fail(&kit, false));
 		kit_release(&kit);
 	}
 }
@@ -220,7 +204,7 @@ static void awaited_input_is_not_overwritten(void **state)
 	}
 	right(&kit, false);
 	kit_refused(&kit, 2, true, "may overwrite input chunk 0, which rank");
-	assert_true(can_go_wrong(&kit, true));
+	assert_true(orders_can_fail(&kit, true));
 	kit_release(&kit);
 }
 
@@ -248,7 +232,7 @@ static void an_order_made_by_another_chunk_does_not_count(void **state)
 	kit_refused(&kit, 2, false,
 		    "may read the input of rank 0 in place, and no step of "
 		    "that rank is certain to come after it");
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	/* An answer of the chunk itself. */
 	kit_step(&kit, 0, 2, 0)->chunk = 0;
 	step->n_send = 0;
@@ -290,7 +274,7 @@ static void exchanged_blocks_go_where_they_belong(void **state)
 	kit_refused(&kit, 2, false,
 		    "rank 0 lane 1 step 0: works on chunk 0, but what it takes "
 		    "is chunk 0 of rank 1 lane 0 step 0");
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	kit_step(&kit, 0, 1, 0)->chunk = 1;
 	kit_step(&kit, 1, 0, 0)->chunk = 1;
 	kit_refused(&kit, 2, false,
@@ -302,7 +286,7 @@ static void exchanged_blocks_go_where_they_belong(void **state)
 	kit_refused(&kit, 2, false,
 		    "rank 1 lane 2 step 0: it stores chunk 0 of its input, "
 		    "which is for rank 0");
-	assert_true(can_go_wrong(&kit, false));
+	assert_true(orders_can_fail(&kit, false));
 	step->chunk = 1;
 	step->flags = 0;
 	kit_refused(&kit, 2, false, "rank 1: no step stores chunk 1");

@@ -233,7 +233,7 @@ static void damage_is_refused_or_changes_nothing(void **state)
 		int n_slots;
 
 		all_draw(&made, &shape, nodes, 2, N_RANKS, &random);
-		in_place &= all_has_in_place(&shape);
+		in_place &= kit_has_in_place(shape.collective);
 		n_slots = 1 + (int)kit_below(&random, 3);
 		if (kit_verify(&made, n_slots, in_place))
 			n_slots = 2;

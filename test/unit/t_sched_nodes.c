@@ -68,7 +68,7 @@ static void listed_nodes_tell_who_is_where(void **state)
 					    .n_nodes = (int)m,
 					    .nodes = nodes};
 
-		nodes_draw(&seed, n, m, nodes);
+		kit_draw_nodes(&seed, n, m, nodes);
 		check(&shape);
 	}
 }

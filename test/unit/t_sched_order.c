@@ -18,7 +18,7 @@ static void ranks_stand_by_node_and_then_by_rank(void **state)
 	(void)state;
 	for (n = 1; n <= FORMS_RANKS; n++) {
 		for (n_nodes = 1; n_nodes <= n; n_nodes++) {
-			struct draft draft = {0};
+			struct nodes nodes = {.shape = &forms.shape};
 
 			layout = (n + n_nodes) % 2 ? FORMS_DEALT : FORMS_DRAWN;
 			forms.shape.n_ranks = n;
@@ -26,12 +26,12 @@ static void ranks_stand_by_node_and_then_by_rank(void **state)
 				      (uint32_t)n_nodes, &seed);
 			assert_int_equal(sched_order_new(&forms.shape, &order),
 					 0);
-			draft.order = order;
+			nodes.order = order;
 			for (i = 0; i < (uint32_t)n; i++) {
 				assert_int_equal(order ? order[i] : i,
 						 forms.order[i]);
 				assert_int_equal(
-					draft_place(&draft, forms.order[i]), i);
+					nodes_place(&nodes, forms.order[i]), i);
 			}
 			base_free(order);
 		}

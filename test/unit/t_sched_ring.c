@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "sched_judge.h"
+#include "sched_orders.h"
 #include "sched_prove.h"
 #include "sched_walk.h"
 
@@ -116,23 +116,8 @@ static void ring_stores_every_chunk_once_and_sends_results_final(void **state)
 
 static void ring_reduces_every_chunk_once_in_any_order(void **state)
 {
-	uint64_t seed = kit_seed();
-	struct kit kit;
-	int n, i;
-
 	(void)state;
-	for (n = 1; n <= N_RANKS; n++) {
-		kit_make(&kit, SCHED_RING, n, 1 + n % 4);
-		for (i = 0; i < 8; i++) {
-			const char *wrong =
-				judge_run(&kit, 2 + (uint32_t)i % 3, i % 2,
-					  kit_random(&seed));
-
-			if (wrong)
-				fail_msg("%d ranks: %s", n, wrong);
-		}
-		kit_release(&kit);
-	}
+	orders_reduce(SCHED_RING, 2);
 }
 
 static const enum sched_collective ringed[] = {

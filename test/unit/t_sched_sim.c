@@ -30,8 +30,8 @@ static void a_ring_takes_two_rounds_of_its_hops(void **state)
 			(n - 1) * (10 + 0.512 + 2), 1e-6);
 		/* Larger blocks wait for the grant of a place at first. */
 		is_near(predict(text, SCHED_ALL_GATHER, SCHED_RING,
-				(uint64_t)n * 1024),
-			11 + (n - 1) * (10 + 1.024 + 2), 1e-6);
+				(uint64_t)n * 2048),
+			11 + (n - 1) * (10 + 2.048 + 2), 1e-6);
 	}
 }
 

@@ -31,7 +31,7 @@ static void split_ring_of_single_ranks_is_half_as_deep_as_a_ring(void **state)
 		shape.n_ranks = n;
 		shape.n_nodes = n;
 		shape.n_channels = 1 + n % 2;
-		nodes_make(&kit, &shape);
+		assert_true(kit_make_shape(&kit, &shape));
 		proof = nodes_prove(&kit, 2, n % 2);
 		assert_int_equal(proof.depth, n / 2 * 2);
 		assert_int_equal(proof.chunks_sent_max,
@@ -57,7 +57,7 @@ static void split_ring_is_proved_over_all_nodes_in_order(void **state)
 			shape.n_ranks = n;
 			shape.n_nodes = m;
 			shape.n_channels = 1 + (n + m) % 3;
-			nodes_make(&kit, &shape);
+			assert_true(kit_make_shape(&kit, &shape));
 			for (in_place = 0; in_place < 2; in_place++) {
 				proof = nodes_prove(&kit, 2, in_place);
 				assert_int_equal(proof.depth,
@@ -125,14 +125,9 @@ static void split_ring_over_any_nodes_sends_out_what_it_has_to(void **state)
 	for (round = 0; round < n_rounds; round++) {
 		struct sched_proof proof;
 
-		shape.n_ranks = 2 + (int)kit_below(&seed, 20);
-		shape.n_nodes =
-			1 + (int)kit_below(&seed, (uint32_t)shape.n_ranks);
 		shape.n_channels = 1 + round % 4;
-		shape.nodes = nodes;
-		nodes_draw(&seed, (uint32_t)shape.n_ranks,
-			   (uint32_t)shape.n_nodes, nodes);
-		nodes_make(&kit, &shape);
+		nodes_draw_shape(&shape, 21, nodes, &seed);
+		assert_true(kit_make_shape(&kit, &shape));
 		proof = nodes_prove(&kit, 2 + round % 3, round & 1);
 		assert_int_equal(proof.depth, depth_of(&shape, shape.n_nodes));
 		check_crossings(&kit);
@@ -153,19 +148,14 @@ static void split_ring_is_proved_with_blocks_of_all_ranks(void **state)
 
 	(void)state;
 	for (round = 0; round < n_rounds; round++) {
-		uint32_t n = 2 + kit_below(&seed, 20);
-		uint32_t n_nodes = 1 + kit_below(&seed, n);
 		struct sched_shape shape = {
 			.collective = halves[round % 2],
 			.algo = SCHED_SPLIT_RING,
-			.n_ranks = (int)n,
 			.n_channels = 1 + round % 3,
-			.n_nodes = (int)n_nodes,
-			.nodes = nodes,
 		};
 
-		nodes_draw(&seed, n, n_nodes, nodes);
-		nodes_make(&kit, &shape);
+		nodes_draw_shape(&shape, 21, nodes, &seed);
+		assert_true(kit_make_shape(&kit, &shape));
 		nodes_prove(&kit, 2 + round % 2, round / 2 % 2);
 		kit_release(&kit);
 	}
@@ -187,7 +177,7 @@ static void split_ring_with_blocks_is_half_as_deep(void **state)
 							: SCHED_REDUCE_SCATTER;
 				shape.n_ranks = n * size;
 				shape.n_nodes = n;
-				nodes_make(&kit, &shape);
+				assert_true(kit_make_shape(&kit, &shape));
 				proof = nodes_prove(&kit, 2, false);
 				assert_int_equal(proof.depth,
 						 n / 2 + (size > 1));
@@ -234,7 +224,7 @@ static void split_ring_folds_each_chunk_at_one_rank(void **state)
 	int rank;
 
 	(void)state;
-	nodes_make(&kit, &shape);
+	assert_true(kit_make_shape(&kit, &shape));
 	assert_true(kit.scheds[0]->n_pieces <= base_countof(owners));
 	for (rank = 0; rank < shape.n_ranks; rank++) {
 		const struct sched *sched = kit.scheds[rank];
@@ -285,14 +275,9 @@ static void split_ring_reduces_every_chunk_once_in_any_order(void **state)
 	for (round = 0; round < 60; round++) {
 		const char *wrong;
 
-		shape.n_ranks = 2 + round % 9;
-		shape.n_nodes =
-			1 + (int)kit_below(&seed, (uint32_t)shape.n_ranks);
 		shape.n_channels = 1 + round % 2;
-		shape.nodes = nodes;
-		nodes_draw(&seed, (uint32_t)shape.n_ranks,
-			   (uint32_t)shape.n_nodes, nodes);
-		nodes_make(&kit, &shape);
+		nodes_draw_shape(&shape, 10, nodes, &seed);
+		assert_true(kit_make_shape(&kit, &shape));
 		wrong = judge_run(&kit, 2 + (uint32_t)round % 3, round % 2,
 				  kit_random(&seed));
 		if (wrong)

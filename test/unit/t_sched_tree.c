@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "sched_judge.h"
 #include "sched_nodes.h"
+#include "sched_orders.h"
 
 #define N_RANKS NODES_RANKS
 
@@ -24,7 +24,7 @@ static void tree_of_all_ranks_is_proved_and_as_deep_as_a_logarithm(void **state)
 	for (n = 2; n <= N_RANKS; n++) {
 		shape.n_ranks = n;
 		shape.n_channels = 1 + n % 3;
-		nodes_make(&kit, &shape);
+		assert_true(kit_make_shape(&kit, &shape));
 		proof = nodes_prove(&kit, 1, n % 2);
 		assert_true(proof.depth <= (uint32_t)(2 * nodes_log2(n)));
 		assert_int_equal(proof.chunks_sent_max,
@@ -83,14 +83,9 @@ static void tree_over_nodes_has_one_link_up_and_two_down(void **state)
 		struct sched_proof proof;
 		uint32_t tree;
 
-		shape.n_ranks = 2 + (int)kit_below(&seed, 40);
-		shape.n_nodes =
-			1 + (int)kit_below(&seed, (uint32_t)shape.n_ranks);
 		shape.n_channels = 1 + round % 4;
-		shape.nodes = nodes;
-		nodes_draw(&seed, (uint32_t)shape.n_ranks,
-			   (uint32_t)shape.n_nodes, nodes);
-		nodes_make(&kit, &shape);
+		nodes_draw_shape(&shape, 41, nodes, &seed);
+		assert_true(kit_make_shape(&kit, &shape));
 		proof = nodes_prove(&kit, 1 + round % 3, round & 1);
 		i = nodes_log2(shape.n_nodes) +
 		    nodes_log2(nodes_largest(&shape));
@@ -131,8 +126,8 @@ static void tree_of_any_root_is_one_deeper_at_most(void **state)
 		struct sched_proof proof;
 		int depth;
 
-		nodes_draw(&seed, n, n_nodes, nodes);
-		nodes_make(&kit, &shape);
+		kit_draw_nodes(&seed, n, n_nodes, nodes);
+		assert_true(kit_make_shape(&kit, &shape));
 		proof = nodes_prove(&kit, 1 + round % 3, round % 2);
 		depth = 1 + nodes_log2(shape.n_nodes) +
 			nodes_log2(nodes_largest(&shape));
@@ -161,23 +156,8 @@ static void tree_has_no_rank_that_is_inner_twice(void **state)
 
 static void tree_reduces_every_chunk_once_in_any_order(void **state)
 {
-	uint64_t seed = kit_seed();
-	struct kit kit;
-	int n, i;
-
 	(void)state;
-	for (n = 1; n <= JUDGE_RANKS; n++) {
-		kit_make(&kit, SCHED_TREE, n, 1 + n % 4);
-		for (i = 0; i < 8; i++) {
-			const char *wrong =
-				judge_run(&kit, 1 + (uint32_t)i % 4, i % 2,
-					  kit_random(&seed));
-
-			if (wrong)
-				fail_msg("%d ranks: %s", n, wrong);
-		}
-		kit_release(&kit);
-	}
+	orders_reduce(SCHED_TREE, 1);
 }
 
 int main(void)

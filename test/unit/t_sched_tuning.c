@@ -78,17 +78,17 @@ static void a_file_is_read_line_by_line(void **state)
 static void an_error_has_its_place(void **state)
 {
 	(void)state;
-	refused("al_reduce algo ring", "f, line 1, column 1: 'al_reduce' is no "
+	refused("al_reduce algo ring", "f:1:1: 'al_reduce' is no "
 				       "collective or parameter; did you mean "
 				       "all_reduce?");
-	refused("\n# x\n  all_reduce algo rnig", "line 3, column 19: 'rnig' is "
+	refused("\n# x\n  all_reduce algo rnig", "f:3:19: 'rnig' is "
 						 "no algorithm; did you mean "
 						 "ring?");
-	refused("all_reduce rank 8 algo ring", "column 12: 'rank' is no key; "
+	refused("all_reduce rank 8 algo ring", "f:1:12: 'rank' is no key; "
 					       "did you mean ranks?");
-	refused("all_reduce colour 8 algo ring", "there are: ranks nodes");
+	refused("all_reduce colour 8 algo ring", "one of: ranks nodes");
 	refused("all_reduce ranks 8", "needs an algo");
-	refused("all_reduce ranks 0 algo ring", "column 18: ranks '0' is not");
+	refused("all_reduce ranks 0 algo ring", "f:1:18: ranks '0' is not");
 	refused("all_reduce ranks 8-4 algo ring", "ranks '8-4' is not");
 	refused("all_reduce ranks 99999 algo ring", "from 1 to 16384");
 	refused("all_reduce ranks", "ranks needs a value");
@@ -108,9 +108,11 @@ static void an_error_has_its_place(void **state)
 	refused("bandwidth node 5", "bandwidth '5' is not a rate");
 	refused("bandwidth node 1e999G", "is not a rate");
 	refused("fold 1GB more", "'more' is more than fold takes");
-	refused("fold 1GB\nfold 2GB", "line 2, column 6: fold is given twice");
+	refused("fold 1GB\nfold 2GB", "f:2:6: fold is given twice");
 	refused("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-		"has more than 47 characters");
+		"is no collective or parameter");
+	refused("any ranks 000000000000000000000000000000008 algo ring",
+		"has more than 32 characters");
 }
 
 static void too_many_rules_are_refused(void **state)
@@ -125,7 +127,7 @@ static void too_many_rules_are_refused(void **state)
 	accepted(text, &tuning);
 	assert_int_equal(tuning.n_rules, SCHED_RULES_MAX);
 	memcpy(text + i * 14, "any algo ring\n", 14);
-	refused(text, "line 65, column 14: there are more than 64 rules");
+	refused(text, "f:65:14: there are more than 64 rules");
 }
 
 static void files_that_differ_have_other_hashes(void **state)
@@ -219,6 +221,8 @@ static void rates_and_times_have_units(void **state)
 	assert_false(sched_parse_rate("400Q", &value));
 	assert_false(sched_parse_rate("", &value));
 	assert_false(sched_parse_rate("infG", &value));
+	assert_false(sched_parse_rate("1.2.3G", &value));
+	assert_false(sched_parse_rate("1,5G", &value));
 	assert_true(sched_parse_time("2.5us", &value));
 	near(value, 2.5e-6);
 	assert_true(sched_parse_time("0ns", &value));
