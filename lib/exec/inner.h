@@ -7,9 +7,14 @@
 
 /* The longest message that goes as lines. */
 #define EXEC_LINES_BYTES (NET_LINES_MAX * NET_LINE_DATA)
-/* Final chunks go straight to their place from this size of vector on: a
- * grant costs about as much as copying so much out of a slot. */
+/* Places are granted from this size of block on: with less, copying out of a
+ * slot costs less than the grant (measured: a broadcast of 1 KB with 2 ranks
+ * took 0.45 us with grants and 0.20 us without). */
 #define EXEC_PLACE_MIN (2 << 10)
+_Static_assert(SCHED_SIM_LINES_BYTES == EXEC_LINES_BYTES &&
+		       SCHED_SIM_LINES_WINDOW == NET_LINE_SLOTS &&
+		       SCHED_SIM_PLACE_MIN == EXEC_PLACE_MIN,
+	       "the simulator does as the executor");
 /* Outputs are written around the cache from here on (measured: worse below 2
  * MB, 1.25x to 1.6x better from 16 MB). */
 #define EXEC_STREAM_MIN (4 << 20)
@@ -109,6 +114,13 @@ struct exec_plan {
 /* The lane's step, as far as it can go: 1 done, 0 held up, or an error. */
 int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane);
 int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane);
+/*
+ * The step's own chunk, which it has; of the input times its factor, where
+ * there is one, and then in the scratch memory.
+ */
+const char *exec_own_chunk(const struct exec_plan *plan,
+			   const struct exec_step *step, size_t offset,
+			   size_t bytes);
 
 /* ---- cut.c: which bytes a chunk is ---- */
 

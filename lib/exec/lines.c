@@ -106,37 +106,11 @@ static int send_lines(struct exec_plan *plan,
 	return 0;
 }
 
-/* The own chunk; times its factor in @scaled, where there is one. */
-static const char *own_chunk(const struct exec_plan *plan,
-			     const struct exec_step *step, size_t offset,
-			     size_t bytes, char *scaled)
-{
-	const struct exec_args *args = plan->args;
-	const void *src[2];
-	void *dst[1] = {scaled};
-	struct reduce_args multiply = {
-		.dst = dst, .n_dst = 1, .src = src, .n_src = 2,
-		.count = bytes / args->elem_bytes,
-	};
-
-	if (!step->local)
-		return NULL;
-	if (step->local == SCHED_OUTPUT)
-		return exec_at(&args->out, step->block, offset);
-	src[0] = exec_at(&args->in, step->block, offset);
-	if (!args->factor)
-		return src[0];
-	src[1] = args->factor;
-	if (bytes)
-		args->multiply(&multiply);
-	return scaled;
-}
-
 int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane)
 {
 	const struct exec_step *step = &lane->steps[lane->step];
-	char result[EXEC_LINES_BYTES], scaled[EXEC_LINES_BYTES];
-	const char *from;
+	char result[EXEC_LINES_BYTES];
+	const char *from = NULL;
 	size_t offset, bytes, n_lines;
 	uint32_t r;
 	int err;
@@ -147,7 +121,8 @@ int exec_step_lines(struct exec_plan *plan, struct exec_lane *lane)
 	err = have_lines(plan, lane, step, n_lines);
 	if (err <= 0)
 		return err;
-	from = own_chunk(plan, step, offset, bytes, scaled);
+	if (step->local)
+		from = exec_own_chunk(plan, step, offset, bytes);
 	if (step->n_recv || exec_divisor(plan, step)) {
 		char *out = step->flags & SCHED_STORE
 				    ? exec_at(&plan->args->out, step->block,

@@ -131,10 +131,9 @@ static const char *read_from(const struct exec_plan *plan,
 	       place_offset(plan, &plan->args->in, step->block, offset);
 }
 
-/* The own chunk: of the input times its factor, where there is one. */
-static const char *own_chunk(const struct exec_plan *plan,
-			     const struct exec_step *step, size_t offset,
-			     size_t bytes)
+const char *exec_own_chunk(const struct exec_plan *plan,
+			   const struct exec_step *step, size_t offset,
+			   size_t bytes)
 {
 	const struct exec_args *args = plan->args;
 	const void *src[2];
@@ -165,7 +164,7 @@ static uint32_t sources(const struct exec_plan *plan,
 	uint32_t i;
 
 	if (step->local)
-		own = own_chunk(plan, step, offset, bytes);
+		own = exec_own_chunk(plan, step, offset, bytes);
 	for (i = 0; i < step->n_recv; i++) {
 		const struct net_lane *end = step->recv[i];
 

@@ -34,13 +34,11 @@ static const struct row {
  */
 #define APART_ONESHOT_MAX (32 << 10)
 
-enum sched_algo sched_choose(enum sched_collective collective, int n_ranks,
-			     size_t bytes, unsigned int settings)
+enum sched_algo sched_choose(int n_ranks, size_t bytes, unsigned int settings)
 {
 	bool crowded = settings & SCHED_CROWDED;
 	const struct row *row = rows;
 
-	(void)collective;
 	if (n_ranks <= 1)
 		return SCHED_ONESHOT;
 	if (n_ranks == 2 && (settings & SCHED_APART))
@@ -130,7 +128,7 @@ static bool ask_table(const struct asked *asked, size_t bytes,
 	     shape->collective != SCHED_BARRIER) ||
 	    shape->n_ranks > SCHED_DIRECT_RANKS_MAX)
 		return false;
-	algo = sched_choose(shape->collective, shape->n_ranks, bytes,
+	algo = sched_choose(shape->n_ranks, bytes,
 			    asked->settings);
 	if (!asked->chooser->has_form[algo])
 		return false;

@@ -221,11 +221,10 @@ enum sched_setting {
 };
 
 /*
- * The algorithm for a message of @bytes; a pure function, so that all ranks
- * choose alike.  @settings: enum sched_setting, or'd.
+ * The algorithm of an all-reduce of @bytes by plain ports, or by two ranks
+ * apart, as measured.  @settings: enum sched_setting, or'd.
  */
-enum sched_algo sched_choose(enum sched_collective collective, int n_ranks,
-			     size_t bytes, unsigned int settings);
+enum sched_algo sched_choose(int n_ranks, size_t bytes, unsigned int settings);
 
 /* ---- verify.c, and the files of its parts: verify.h ---- */
 

@@ -26,6 +26,15 @@
 
 #include "sched/sched.h"
 
+/*
+ * The executor's, which asserts that they are: the longest message that goes
+ * as lines, how many of these may be under way, and from which block on final
+ * chunks go to their place.
+ */
+#define SCHED_SIM_LINES_BYTES (8 * 56)
+#define SCHED_SIM_LINES_WINDOW 16
+#define SCHED_SIM_PLACE_MIN 2048
+
 /* Why a step began no earlier. */
 enum sched_sim_cause {
 	SCHED_SIM_START,   /* nothing held it up */

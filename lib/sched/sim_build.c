@@ -285,7 +285,8 @@ static int join(struct sim *sim, uint32_t r, uint32_t i)
 	err = find_paths(sim, r, peer, class->lanes[key.lane].channel, tx);
 	if (err)
 		return err;
-	if (sim->cut.block_bytes >= SIM_PLACE_MIN && class->tx_is_granted[i]) {
+	if (sim->cut.block_bytes >= SCHED_SIM_PLACE_MIN &&
+	    class->tx_is_granted[i]) {
 		tx->n_out = sim->cut.window;
 		sim_push(sim, sim->fabric->overhead_ps +
 				      sim->rxs[tx->rx].back_ps,

@@ -112,8 +112,8 @@ void sim_cut_make(struct sim_cut *cut, const struct sched_fabric *fabric,
 	longest = cut_pass(cut, &shares, 1,
 			   bytes - (cut->n_passes - 1) * cut->pass_bytes);
 	cut->window = (uint32_t)fabric->n_slots;
-	if (cut->n_passes == 1 && longest <= SIM_LINES_BYTES)
-		cut->window = SIM_LINES_WINDOW;
+	if (cut->n_passes == 1 && longest <= SCHED_SIM_LINES_BYTES)
+		cut->window = SCHED_SIM_LINES_WINDOW;
 }
 
 bool sim_cut_is_even(const struct sim_cut *cut, int n_channels)

@@ -5,12 +5,6 @@
 
 #include "sched.h"
 
-/* The executor's: the longest message that goes as lines, how many of these
- * may be under way, and from which block on final chunks go to their place. */
-#define SIM_LINES_BYTES (8 * 56)
-#define SIM_LINES_WINDOW 16
-#define SIM_PLACE_MIN 2048
-
 struct sim_cut {
 	uint64_t n_passes;
 	uint64_t block_bytes, pass_bytes; /* the last pass may be shorter */

@@ -19,10 +19,10 @@ static void one_rank_or_none_is_oneshot(void **state)
 	(void)state;
 	for (bytes = 1; bytes; bytes *= 2) {
 		assert_int_equal(
-			sched_choose(SCHED_ALL_REDUCE, 1, bytes, 0),
+			sched_choose(1, bytes, 0),
 			SCHED_ONESHOT);
 		assert_int_equal(
-			sched_choose(SCHED_ALL_REDUCE, 0, bytes,
+			sched_choose(0, bytes,
 				     SCHED_CROWDED),
 			SCHED_ONESHOT);
 	}
@@ -38,13 +38,13 @@ static void small_is_oneshot_and_large_is_not(void **state)
 		unsigned int settings;
 
 		for (settings = 0; settings < N_SETTINGS; settings++) {
-			assert_int_equal(sched_choose(SCHED_ALL_REDUCE, n, 0,
+			assert_int_equal(sched_choose(n, 0,
 						      settings),
 					 SCHED_ONESHOT);
-			assert_int_equal(sched_choose(SCHED_ALL_REDUCE, n, 64,
+			assert_int_equal(sched_choose(n, 64,
 						      settings),
 					 SCHED_ONESHOT);
-			assert_int_not_equal(sched_choose(SCHED_ALL_REDUCE, n,
+			assert_int_not_equal(sched_choose(n,
 							  SIZE_MAX, settings),
 					     SCHED_ONESHOT);
 		}
@@ -68,7 +68,7 @@ static void a_larger_message_never_goes_back(void **state)
 			size_t bytes;
 
 			for (bytes = 1; bytes; bytes *= 2) {
-				int at = order[sched_choose(SCHED_ALL_REDUCE, n,
+				int at = order[sched_choose(n,
 							    bytes, settings)];
 
 				assert_true(at >= last);
@@ -87,7 +87,7 @@ static void a_crowd_never_runs_a_ring(void **state)
 		size_t bytes;
 
 		for (bytes = 1; bytes; bytes *= 2)
-			assert_int_not_equal(sched_choose(SCHED_ALL_REDUCE, n,
+			assert_int_not_equal(sched_choose(n,
 							  bytes, SCHED_CROWDED),
 					     SCHED_RING);
 	}
@@ -103,11 +103,11 @@ static void more_ranks_than_a_fold_takes_run_a_ring(void **state)
 
 		for (bytes = 1; bytes; bytes *= 2) {
 			assert_int_equal(
-				sched_choose(SCHED_ALL_REDUCE, n, bytes,
+				sched_choose(n, bytes,
 					     SCHED_CROWDED),
 				SCHED_RING);
 			assert_int_equal(
-				sched_choose(SCHED_ALL_REDUCE, n, bytes, 0),
+				sched_choose(n, bytes, 0),
 				SCHED_RING);
 		}
 	}
@@ -122,10 +122,10 @@ static void two_ranks_apart_have_one_lane_for_what_is_large(void **state)
 		unsigned int settings = SCHED_APART | crowded;
 
 		assert_int_equal(
-			sched_choose(SCHED_ALL_REDUCE, 2, 8 << 10, settings),
+			sched_choose(2, 8 << 10, settings),
 			SCHED_ONESHOT);
 		assert_int_equal(
-			sched_choose(SCHED_ALL_REDUCE, 2, 1 << 20, settings),
+			sched_choose(2, 1 << 20, settings),
 			SCHED_RING);
 	}
 }
@@ -253,8 +253,7 @@ static void plain_ports_keep_their_table(void **state)
 				assert_int_equal(
 					sched_chooser_find(&chooser, bytes)
 						->algo,
-					sched_choose(SCHED_ALL_REDUCE,
-						     n_ranks[i], bytes,
+					sched_choose(n_ranks[i], bytes,
 						     crowded));
 		}
 }
