@@ -48,19 +48,6 @@ int comm_drain(struct wreath_comm *comm)
 	return comm_error(comm);
 }
 
-/* Until the machine has been measured. */
-static enum sched_algo guess(const struct wreath_comm *comm,
-			     enum sched_collective collective, size_t bytes)
-{
-	if (sched_has_form(collective, SCHED_TWOSHOT))
-		return sched_choose(SCHED_ALL_REDUCE, comm->n_ranks, bytes,
-				    comm->settings);
-	if (comm->n_ranks > SCHED_DIRECT_RANKS_MAX &&
-	    sched_has_form(collective, SCHED_RING))
-		return SCHED_RING;
-	return SCHED_DIRECT;
-}
-
 /* What WREATH_ALGO asks for, or SCHED_N_ALGOS. */
 static enum sched_algo wanted(const struct wreath_comm *comm,
 			      enum sched_collective collective, size_t bytes)
@@ -71,7 +58,8 @@ static enum sched_algo wanted(const struct wreath_comm *comm,
 	/* Directly, an all-reduce is one of two. */
 	if (base_unlikely(algo == SCHED_DIRECT) &&
 	    sched_has_form(collective, SCHED_ONESHOT))
-		return guess(comm, collective, bytes) == SCHED_ONESHOT
+		return sched_choose(comm->n_ranks, bytes, comm->settings) ==
+				       SCHED_ONESHOT
 			       ? SCHED_ONESHOT : SCHED_TWOSHOT;
 
 	if (base_unlikely(algo >= 0) &&
@@ -88,8 +76,11 @@ enum sched_algo comm_choose(const struct wreath_comm *comm,
 
 	if (algo != SCHED_N_ALGOS)
 		return algo;
-	return chooser ? sched_chooser_find(chooser, bytes)->algo
-		       : guess(comm, collective, bytes);
+	if (chooser)
+		return sched_chooser_find(chooser, bytes)->algo;
+	/* One rank alone has nothing to choose. */
+	return sched_has_form(collective, SCHED_ONESHOT) ? SCHED_ONESHOT
+							 : SCHED_DIRECT;
 }
 
 /* By how many channels: fewer for what is short, or as a rule says. */

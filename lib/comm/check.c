@@ -160,7 +160,7 @@ static int check_own_block(const struct comm_op *op)
 {
 	int rank = op->comm->rank;
 
-	if (op->collective != SCHED_ALL_TO_ALL || !op->lists.out_counts ||
+	if (op->collective != SCHED_ALL_TO_ALL ||
 	    op->lists.in_counts[rank] == op->lists.out_counts[rank])
 		return 0;
 	return base_error(WREATH_EINVAL,

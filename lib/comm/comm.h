@@ -10,7 +10,7 @@
 
 /*
  * The algorithm of @collective for a vector of @bytes, all blocks together.
- * @comm is valid.
+ * @comm is valid, and has made such a call.
  */
 enum sched_algo comm_choose(const struct wreath_comm *comm,
 			    enum sched_collective collective, size_t bytes);
