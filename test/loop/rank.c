@@ -107,3 +107,24 @@ void rank_run(struct rank *rank)
 	result->seconds = ranks_now() - start;
 	atomic_store(&result->has_ended, true);
 }
+
+int rank_sums_members(struct rank *rank, struct wreath_comm *comm,
+		      uint64_t members)
+{
+	uint64_t words[3] = {UINT64_C(1) << rank->rank, 1, 0};
+	int want = __builtin_popcountll(members &
+					((UINT64_C(1) << rank->rank) - 1));
+	int err = wreath_all_reduce(words, words, 3, WREATH_UINT64, WREATH_SUM,
+				    comm, NULL);
+
+	if (err)
+		return err;
+	if (words[0] != members || words[2] ||
+	    words[1] != (uint64_t)__builtin_popcountll(members) ||
+	    wreath_comm_rank(comm) != want)
+		return rank_broken(rank, "members %llx, not %llx, rank %d",
+				   (unsigned long long)words[0],
+				   (unsigned long long)members,
+				   wreath_comm_rank(comm));
+	return 0;
+}

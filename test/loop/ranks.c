@@ -336,3 +336,28 @@ void ranks_run(struct ranks *run)
 	ranks_expect_ok(run);
 	ranks_end(run);
 }
+
+int ranks_settled_fds(int most)
+{
+	int n = ranks_n_fds();
+	int i;
+
+	for (i = 0; i < 300 && n > most; i++) {
+		ranks_sleep_ms(10);
+		n = ranks_n_fds();
+	}
+	return n;
+}
+
+long ranks_resident_kb(void)
+{
+	long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*d %ld", &pages) != 1)
+		pages = 0;
+	fclose(file);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}

@@ -153,6 +153,11 @@ double ranks_now(void);
 bool ranks_wait_for(const _Atomic unsigned int *at, unsigned int n);
 void ranks_sleep_ms(unsigned int ms);
 int ranks_n_fds(void);
+/* Once no more than @most are left, or after 3 s: a thread that ends by itself
+ * may hold some for a moment. */
+int ranks_settled_fds(int most);
+/* Of this process. */
+long ranks_resident_kb(void);
 
 /* ---- in a rank: rank.c ---- */
 
@@ -172,6 +177,13 @@ const struct wreath_unique_id *rank_id(struct rank *rank);
 bool rank_barrier(struct rank *rank);
 void rank_reach(struct rank *rank);
 bool rank_await(struct rank *rank, unsigned int n);
+
+/*
+ * Sum over @comm, whose ranks were @members, a bit each, in the communicator
+ * that they came from: who is there, how many, and this rank's number.
+ */
+int rank_sums_members(struct rank *rank, struct wreath_comm *comm,
+		      uint64_t members);
 
 static inline struct rank_result *rank_result(struct rank *rank)
 {

@@ -65,31 +65,6 @@ static void duplicates_work_beside_each_other(void **state)
 
 /* ---- without a trace ---- */
 
-static long resident_kb(void)
-{
-	long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*d %ld", &pages) != 1)
-		pages = 0;
-	fclose(file);
-	return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-static int settled_fds(int most)
-{
-	int n = ranks_n_fds();
-	int i;
-
-	for (i = 0; i < 300 && n > most; i++) {
-		ranks_sleep_ms(10);
-		n = ranks_n_fds();
-	}
-	return n;
-}
-
 static int split_over_and_over(struct rank *rank)
 {
 	const int n = RANKS_SLOW ? 30 : 120;
@@ -107,7 +82,7 @@ static int split_over_and_over(struct rank *rank)
 				return rank_broken(rank, "alone");
 			ranks_sleep_ms(100);
 			fds = ranks_n_fds();
-			kb = resident_kb();
+			kb = ranks_resident_kb();
 			if (!rank_barrier(rank))
 				return rank_broken(rank, "alone");
 		}
@@ -120,12 +95,12 @@ static int split_over_and_over(struct rank *rank)
 	}
 	if (err || !rank_barrier(rank))
 		return err ? err : rank_broken(rank, "alone");
-	if (settled_fds(fds) > fds)
+	if (ranks_settled_fds(fds) > fds)
 		return rank_broken(rank, "%d descriptors became %d", fds,
 				   ranks_n_fds());
-	if (!RANKS_SLOW && resident_kb() > kb + 6000)
+	if (!RANKS_SLOW && ranks_resident_kb() > kb + 6000)
 		return rank_broken(rank, "%ld kB became %ld", kb,
-				   resident_kb());
+				   ranks_resident_kb());
 	return 0;
 }
 

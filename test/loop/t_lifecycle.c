@@ -16,32 +16,6 @@
 #define ROUNDS (RANKS_SLOW ? 30 : 200)
 #define GROWTH_KB 6000 /* the allocator's own ups and downs */
 
-static long resident_kb(void)
-{
-	long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*d %ld", &pages) != 1)
-		pages = 0;
-	fclose(file);
-	return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-/* A thread that ends by itself may hold descriptors for a moment. */
-static int settled_fds(int most)
-{
-	int n = ranks_n_fds();
-	int i;
-
-	for (i = 0; i < 200 && n > most; i++) {
-		ranks_sleep_ms(10);
-		n = ranks_n_fds();
-	}
-	return n;
-}
-
 static int one_round(struct rank *rank, int i)
 {
 	struct wreath_comm *comm;
@@ -78,7 +52,7 @@ static int come_and_go(struct rank *rank)
 				return rank_broken(rank, "alone");
 			ranks_sleep_ms(100);
 			fds = ranks_n_fds();
-			kb = resident_kb();
+			kb = ranks_resident_kb();
 			if (!rank_barrier(rank))
 				return rank_broken(rank, "alone");
 		}
@@ -86,12 +60,12 @@ static int come_and_go(struct rank *rank)
 	}
 	if (err || !rank_barrier(rank))
 		return err ? err : rank_broken(rank, "alone");
-	if (settled_fds(fds) > fds)
+	if (ranks_settled_fds(fds) > fds)
 		return rank_broken(rank, "%d descriptors became %d", fds,
 				   ranks_n_fds());
-	if (!RANKS_SLOW && resident_kb() > kb + GROWTH_KB)
+	if (!RANKS_SLOW && ranks_resident_kb() > kb + GROWTH_KB)
 		return rank_broken(rank, "%ld kB became %ld", kb,
-				   resident_kb());
+				   ranks_resident_kb());
 	return 0;
 }
 

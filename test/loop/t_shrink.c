@@ -31,27 +31,6 @@ static int ranks_left(uint64_t victims, int n)
 					((UINT64_C(1) << n) - 1));
 }
 
-static int sum_is_right(struct rank *rank, struct wreath_comm *comm,
-			uint64_t members)
-{
-	uint64_t words[3] = {UINT64_C(1) << rank->rank, 1, 0};
-	int want = __builtin_popcountll(members &
-					((UINT64_C(1) << rank->rank) - 1));
-	int err = wreath_all_reduce(words, words, 3, WREATH_UINT64, WREATH_SUM,
-				    comm, NULL);
-
-	if (err)
-		return err;
-	if (words[0] != members || words[2] ||
-	    words[1] != (uint64_t)__builtin_popcountll(members) ||
-	    wreath_comm_rank(comm) != want)
-		return rank_broken(rank, "members %llx, not %llx, rank %d",
-				   (unsigned long long)words[0],
-				   (unsigned long long)members,
-				   wreath_comm_rank(comm));
-	return 0;
-}
-
 /* Until something is wrong with @comm. */
 static void live(struct rank *rank, struct wreath_comm *comm)
 {
@@ -94,14 +73,14 @@ static int outlive(struct rank *rank)
 	int i;
 
 	for (i = 0; i < 3 && !err; i++)
-		err = sum_is_right(rank, rank->comm, all);
+		err = rank_sums_members(rank, rank->comm, all);
 	rank_reach(rank);
 	while (!err && wreath_comm_size(rank->comm) > plan->n_left) {
 		live(rank, rank->comm);
 		err = shrink(rank, &rank->comm);
 	}
 	for (i = 0; i < 5 && !err; i++)
-		err = sum_is_right(rank, rank->comm, all & ~plan->victims);
+		err = rank_sums_members(rank, rank->comm, all & ~plan->victims);
 	return err;
 }
 
@@ -200,7 +179,7 @@ static int leave_out(struct rank *rank)
 	if (wreath_comm_async_error(rank->comm) != WREATH_EABORTED)
 		err = rank_broken(rank, "the old one still works");
 	if (!err)
-		err = sum_is_right(rank, child, members);
+		err = rank_sums_members(rank, child, members);
 	wreath_comm_destroy(child);
 	return err;
 }
@@ -218,7 +197,7 @@ static void ranks_that_live_can_be_left_out(void **state)
 static int destroy_or_shrink(struct rank *rank)
 {
 	uint64_t members = (UINT64_C(1) << rank->n_ranks) - 1;
-	int err = sum_is_right(rank, rank->comm, members);
+	int err = rank_sums_members(rank, rank->comm, members);
 
 	if (err)
 		return err;
@@ -233,7 +212,7 @@ static int destroy_or_shrink(struct rank *rank)
 		return 0;
 	}
 	err = shrink(rank, &rank->comm);
-	return err ? err : sum_is_right(rank, rank->comm, members & ~2ull);
+	return err ? err : rank_sums_members(rank, rank->comm, members & ~2ull);
 }
 
 static void who_has_destroyed_it_is_gone(void **state)

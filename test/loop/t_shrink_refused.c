@@ -13,32 +13,11 @@
 
 #define BOUND (RANKS_SLOW ? 8.0 : 2.0)
 
-static int sum_is_right(struct rank *rank, struct wreath_comm *comm,
-			uint64_t members)
-{
-	uint64_t words[3] = {UINT64_C(1) << rank->rank, 1, 0};
-	int want = __builtin_popcountll(members &
-					((UINT64_C(1) << rank->rank) - 1));
-	int err = wreath_all_reduce(words, words, 3, WREATH_UINT64, WREATH_SUM,
-				    comm, NULL);
-
-	if (err)
-		return err;
-	if (words[0] != members || words[2] ||
-	    words[1] != (uint64_t)__builtin_popcountll(members) ||
-	    wreath_comm_rank(comm) != want)
-		return rank_broken(rank, "members %llx, not %llx, rank %d",
-				   (unsigned long long)words[0],
-				   (unsigned long long)members,
-				   wreath_comm_rank(comm));
-	return 0;
-}
-
 static int forget_to_call(struct rank *rank)
 {
 	const int *forgetful = rank->arg;
 	struct wreath_comm *child;
-	int err = sum_is_right(rank, rank->comm, 15);
+	int err = rank_sums_members(rank, rank->comm, 15);
 
 	if (err)
 		return err;
@@ -87,7 +66,7 @@ static int be_aborted(struct rank *rank)
 	struct wreath_comm *child = NULL;
 	pthread_t thread;
 	double start;
-	int err = sum_is_right(rank, rank->comm, 7);
+	int err = rank_sums_members(rank, rank->comm, 7);
 
 	if (err)
 		return err;
@@ -125,7 +104,7 @@ static int give_other_lists(struct rank *rank)
 {
 	static const int lists[] = {4, 5};
 	struct wreath_comm *child;
-	int err = sum_is_right(rank, rank->comm, 63);
+	int err = rank_sums_members(rank, rank->comm, 63);
 
 	if (err || rank->rank > 3)
 		return err;
@@ -187,7 +166,7 @@ static int shrink_alone(struct rank *rank)
 	int err = wreath_comm_shrink(rank->comm, NULL, 0, &child);
 
 	if (!err)
-		err = sum_is_right(rank, child, 1);
+		err = rank_sums_members(rank, child, 1);
 	if (!err)
 		err = wreath_comm_destroy(child);
 	return err;
