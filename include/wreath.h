@@ -12,6 +12,10 @@
  *   on different communicators may run at the same time.  Calls on one
  *   communicator may come from any thread, one at a time, in the same order on
  *   every rank; wreath_comm_abort() and the queries may come at any time.
+ * - Buffers are memory of the host, or of a GPU where the process uses CUDA:
+ *   each rank's own affair, so that ranks of both kinds may meet.  Those of one
+ *   call are on one GPU, or on the host.  A blocking call takes what is in them
+ *   when it is made: work that was put on CUDA streams before must be done.
  * - A call never blocks longer than the communicator's deadline without
  *   progress (WREATH_TIMEOUT, 30 s by default).
  * - No function keeps a pointer after it returned, but for the buffers of an
@@ -409,6 +413,21 @@ WREATH_API int wreath_op_destroy(enum wreath_op op, struct wreath_comm *comm);
 WREATH_API int wreath_stream_create(struct wreath_stream **stream);
 
 /*
+ * A queue that is in order with a CUDA stream, @cuda_stream, a cudaStream_t or
+ * CUstream; NULL is the default stream of the calling thread's current device.
+ * An operation that is queued begins when the CUDA stream has come to it, and
+ * what is put on the CUDA stream after it waits until it is done, or has
+ * failed; the caller never waits.  Buffers may be on that stream's GPU or on
+ * the host.  The CUDA stream must live until wreath_stream_destroy().  Calls
+ * while it is captured into a graph are refused with WREATH_EUNSUP.
+ * Errors: WREATH_EINVAL (not a stream of a device's primary context),
+ * WREATH_EUNSUP (no CUDA here; the text says why), WREATH_ENOMEM,
+ * WREATH_EDEVICE.
+ */
+WREATH_API int wreath_stream_from_cuda(void *cuda_stream,
+				       struct wreath_stream **stream);
+
+/*
  * Wait until everything queued is done.  Blocks.  Returns the first error of
  * the operations queued since the last wait.
  */
@@ -427,12 +446,27 @@ WREATH_API int wreath_stream_destroy(struct wreath_stream *stream);
  */
 WREATH_API int wreath_mem_alloc(size_t bytes, void **ptr);
 
+/*
+ * The same on GPU @device, as CUDA numbers them; not zeroed.  The fastest
+ * buffers there: peers and network devices reach them without a copy.
+ * Errors: WREATH_EINVAL (@bytes is 0, no such device), WREATH_ENOMEM,
+ * WREATH_EUNSUP (no CUDA here; the text says why).
+ */
+WREATH_API int wreath_mem_alloc_gpu(size_t bytes, int device, void **ptr);
+
 /* Free it; no operation may be using it.  NULL is allowed. */
 WREATH_API int wreath_mem_free(void *ptr);
 
 /*
+ * The GPU that @ptr points into, as CUDA numbers them, or -1 for memory of the
+ * host.  @ptr NULL: that of the calling thread's current CUDA context, or -1.
+ * Errors: WREATH_EINVAL for memory that was freed.
+ */
+WREATH_API int wreath_mem_device(const void *ptr, int *device);
+
+/*
  * Promise that [@ptr, @ptr + @bytes) stays mapped until it is deregistered, so
- * that devices may read and write it in place.
+ * that devices may read and write it in place; memory of the host, or of a GPU.
  * Errors: WREATH_EINVAL (NULL, empty, overlaps a registered range),
  * WREATH_ENOMEM.
  */

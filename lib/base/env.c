@@ -41,6 +41,29 @@ static const struct base_env_var table[BASE_N_ENV] = {
 				255, NULL,
 				"The GID to use on Ethernet ports; -1 "
 				"chooses."},
+	[BASE_ENV_GPU] = {"WREATH_GPU", BASE_ENV_ENUM, "auto", 0, 0,
+			  "auto off",
+			  "Whether memory of GPUs may be used, where the "
+			  "process has CUDA."},
+	[BASE_ENV_GPU_DIRECT] = {"WREATH_GPU_DIRECT", BASE_ENV_ENUM, "auto",
+				 0, 0, "auto dmabuf peermem off",
+				 "How devices reach memory of GPUs: by DMA-BUF, "
+				 "by nvidia-peermem, or not, through memory of "
+				 "the host; auto tries them in that order."},
+	[BASE_ENV_GPU_IMAGE] = {"WREATH_GPU_IMAGE", BASE_ENV_STRING, "", 0,
+				511, NULL,
+				"A file with the kernels (cubin or fatbin), in "
+				"place of those that are built in."},
+	[BASE_ENV_GPU_IPC] = {"WREATH_GPU_IPC", BASE_ENV_ENUM, "auto", 0, 0,
+			      "auto off",
+			      "Whether ranks of a host reach each other's "
+			      "memory of GPUs by CUDA IPC."},
+	[BASE_ENV_GPU_REDUCE] = {"WREATH_GPU_REDUCE", BASE_ENV_ENUM, "auto",
+				 0, 0, "auto gpu host",
+				 "Where vectors in memory of GPUs are combined: "
+				 "by kernels (gpu), or staged, by the processor "
+				 "(host); auto takes kernels where there are "
+				 "any."},
 	[BASE_ENV_HCA] = {"WREATH_HCA", BASE_ENV_STRING, "", 0, 511, NULL,
 			  "The devices to choose from: a list of NAME or "
 			  "NAME:PORT; empty is all."},

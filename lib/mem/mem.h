@@ -10,6 +10,7 @@
 #define MEM_H
 
 #include "base/base.h"
+#include "mem/gpu.h"
 #include "reduce/reduce.h"
 
 /* Regions of one process at most; one more is WREATH_ENOMEM. */
