@@ -75,7 +75,7 @@ static int check_lists(const struct fake_kernel *kernel)
 static bool collides(uint64_t a, size_t a_bytes, uint64_t b, size_t b_bytes,
 		     bool same)
 {
-	if (same && a == b)
+	if (!a_bytes || !b_bytes || (same && a == b))
 		return false;
 	return a < b + b_bytes && b < a + a_bytes;
 }
@@ -227,11 +227,11 @@ int fake_kernel_run(struct CUctx_st *ctx, const struct fake_kernel *kernel,
 
 	if (!err && fake_must_fail("kernel"))
 		err = CUDA_ERROR_LAUNCH_FAILED;
-	if (!err)
-		err = check_overlaps(&run);
 	if (err)
 		return err;
 	err = reach_all(&run);
+	if (!err)
+		err = check_overlaps(&run);
 	/* The jobs of a batch are in no order. */
 	start = (unsigned int)(fake_random(random) % n);
 	for (i = 0; i < n && !err; i++)
