@@ -15,7 +15,7 @@ struct entry {
 	_Atomic uintptr_t base;
 	_Atomic size_t bytes;
 	_Atomic uint64_t id;
-	_Atomic int fd;
+	_Atomic int fd, gpu;
 };
 
 static struct {
@@ -77,6 +77,7 @@ static void entry_read(const struct entry *entry, struct mem_region *out)
 	out->base = (char *)base;
 	out->bytes = GET(entry->bytes);
 	out->fd = GET(entry->fd);
+	out->gpu = GET(entry->gpu);
 	out->id = GET(entry->id);
 }
 
@@ -88,6 +89,7 @@ static void entry_move(size_t to, size_t from)
 	SET(target->base, GET(source->base));
 	SET(target->bytes, GET(source->bytes));
 	SET(target->fd, GET(source->fd));
+	SET(target->gpu, GET(source->gpu));
 	SET(target->id, GET(source->id));
 }
 
@@ -148,6 +150,7 @@ static int insert(void *ptr, size_t bytes, int fd)
 	SET(table.entry[at].base, base);
 	SET(table.entry[at].bytes, bytes);
 	SET(table.entry[at].fd, fd);
+	SET(table.entry[at].gpu, -1);
 	SET(table.entry[at].id, ++table.last_id);
 	SET(table.n, n + 1);
 	write_end();
