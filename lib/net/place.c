@@ -213,6 +213,7 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 		map_output(conn, &place);
 		map_input(conn, &place);
 		conn->place = place;
+		conn->place_told = place.kinds;
 	}
 	return true;
 }
@@ -254,6 +255,7 @@ static void take_output(struct net_conn *conn, const struct net_place *place)
 	now->output_rkey = place->output_rkey;
 	now->kinds = (now->kinds & ~(uint32_t)NET_PLACE_OUTPUT) |
 		     (place->kinds & NET_PLACE_OUTPUT);
+	conn->place_told = now->kinds;
 }
 
 static void take_input(struct net_conn *conn, const struct net_place *place)
@@ -270,6 +272,7 @@ static void take_input(struct net_conn *conn, const struct net_place *place)
 	now->input_rkey = place->input_rkey;
 	now->kinds = (now->kinds & ~(uint32_t)NET_PLACE_INPUT) |
 		     (place->kinds & NET_PLACE_INPUT);
+	conn->place_told = now->kinds;
 }
 
 bool net_place_take_one(struct net_conn *conn, enum net_place_kind kind,
