@@ -229,6 +229,7 @@ void cuda_leave(void);
  */
 struct cuda_visit {
 	int capture_mode;
+	bool is_relaxed;
 };
 int cuda_visit(const struct cuda_gpu *gpu, struct cuda_visit *visit);
 void cuda_visit_end(struct cuda_visit *visit);

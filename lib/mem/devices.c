@@ -34,13 +34,13 @@ void cuda_leave(void)
 static void relax(struct cuda_visit *visit)
 {
 	visit->capture_mode = CUDA_CAPTURE_RELAXED;
-	if (cuda.capture_mode)
-		cuda.capture_mode(&visit->capture_mode);
+	visit->is_relaxed = cuda.capture_mode &&
+			    !cuda.capture_mode(&visit->capture_mode);
 }
 
 static void unrelax(struct cuda_visit *visit)
 {
-	if (cuda.capture_mode)
+	if (visit->is_relaxed)
 		cuda.capture_mode(&visit->capture_mode);
 }
 
