@@ -165,14 +165,9 @@ struct cuda_api {
 
 /* ---- cuda_load.c ---- */
 
-/* Valid after cuda_is_here() or mem_cuda_load(). */
+/* Valid after mem_cuda_is_here() or mem_cuda_load(). */
 extern struct cuda_api cuda;
 
-/*
- * Whether the driver is in this process; a look at how often the loader has
- * loaded something, as long as it is not.
- */
-bool cuda_is_here(void);
 /* 0, or why it cannot be used although it is here, reported. */
 int cuda_usable(void);
 /* WREATH_GPU=off, or WREATH_GPU_IPC=off, when the driver was found. */
