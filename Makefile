@@ -127,6 +127,7 @@ gpu_code := $(if $(NVCC),$(filter $(addprefix sm_,70 75 80 89 90 100 110 120),\
 	$(shell $(NVCC) --list-gpu-code)))
 gpu_ptx := $(if $(NVCC),$(lastword $(shell $(NVCC) --list-gpu-arch)))
 gpu_flags := -std=c++17 -O3 -fmad=false -Iinclude -Ilib -t 0 \
+	-Xfatbin -compress-all \
 	$(foreach a,$(gpu_code:sm_%=%),-gencode=arch=compute_$a,code=sm_$a) \
 	-gencode=arch=$(gpu_ptx),code=$(gpu_ptx) $(NVCCFLAGS)
 build/gpu/flags: force

@@ -25,6 +25,7 @@
 
 /* A test defines these in its own way. */
 #ifdef __CUDACC__
+#define JOB_FN NUMBER_FN
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
 #define KERNEL(name, fold_part, op)                                          \
