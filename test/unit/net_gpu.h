@@ -58,11 +58,12 @@ static KIT_UNUSED void end_agree(int rank, const char *one, const char *other)
 /* @arrival: "auto", where slots are mapped, or "completion". */
 static KIT_UNUSED void pair_open(const char *arrival, const int gpus[2])
 {
+	const char *soft = getenv("NET_GPU_SOFT");
 	static char offers[2][NET_OFFER_MAX];
 	struct net_record records[2];
 	int i;
 
-	setenv("WREATH_SOFT", "roce:1", 1);
+	setenv("WREATH_SOFT", soft ? soft : "roce:1", 1);
 	setenv("WREATH_ARRIVAL", arrival, 1);
 	/* The first call of a process that uses CUDA. */
 	OK(CU(cuInit)(0));
