@@ -12,6 +12,9 @@ bool net_conn_pin(struct net_conn *conn)
 
 	if (conn->has_pinned)
 		return conn->is_pinned;
+	/* Without a GPU nothing is known that would stay true. */
+	if (!conn->net->gpu)
+		return false;
 	conn->has_pinned = true;
 	for (i = 0; i < base_countof(parts); i++)
 		if (parts[i] && mem_pin(parts[i], bytes[i]))
