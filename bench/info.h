@@ -77,7 +77,7 @@ struct info_gpu {
 	int n_ways;
 	struct info_way {
 		char device[64];
-		char text[512]; /* how it reaches the GPU's memory, or why not */
+		char text[512]; /* how it reaches the memory, or why not */
 	} ways[INFO_WAYS_MAX];
 };
 

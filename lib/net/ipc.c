@@ -73,29 +73,42 @@ static bool reaches(const struct net_ipc_offer *from,
 	return false;
 }
 
-/* O(n^2) of the ranks of a host, of which there are few. */
+/* Those of the ranks of this host; how many, or an error. */
+static int read_offers(const struct net *net, struct net_ipc_offer *out)
+{
+	struct net_offer offer;
+	int n = 0;
+	int err, i;
+
+	for (i = 0; i < net->n_ranks; i++) {
+		if (net->hosts[i] != net->hosts[net->rank])
+			continue;
+		err = net_offer_of(net, i, &offer);
+		if (err)
+			return err;
+		out[n++] = offer.ipc;
+	}
+	return n;
+}
+
 int net_ipc_agree(struct net *net)
 {
-	struct net_offer *offers = base_alloc((size_t)net->n_ranks,
-					      sizeof(*offers));
-	uint32_t host = net->hosts[net->rank];
-	int n = 0;
-	int err = offers ? 0 : WREATH_ENOMEM;
+	struct net_ipc_offer *offers =
+		base_alloc((size_t)net->n_ranks, sizeof(*offers));
+	int n = offers ? read_offers(net, offers) : WREATH_ENOMEM;
 	int i, j;
 
-	for (i = 0; i < net->n_ranks && !err; i++)
-		if (net->hosts[i] == host)
-			err = net_offer_of(net, i, &offers[n++]);
-	net->has_ipc = !err && n > 1;
+	/* As many as n^2 looks: of the ranks of a host, which are few. */
+	net->has_ipc = n > 1;
 	for (i = 0; i < n && net->has_ipc; i++) {
-		const struct net_ipc_offer *one = &offers[i].ipc;
+		const struct net_ipc_offer *one = &offers[i];
 
-		net->has_ipc = one->space && one->space == offers[0].ipc.space;
+		net->has_ipc = one->space && one->space == offers[0].space;
 		for (j = 0; j < n && net->has_ipc; j++)
-			net->has_ipc = reaches(one, &offers[j].ipc);
+			net->has_ipc = reaches(one, &offers[j]);
 	}
 	base_free(offers);
-	return err;
+	return n < 0 ? n : 0;
 }
 
 /* The entry of the allocation, or the one that was not granted for longest. */

@@ -28,23 +28,22 @@ struct net_gpu_way {
 
 /* ---- direct.c: registration ---- */
 
-/* What there is to know where nothing works, in one sentence. */
+/* Why both ways fail, in one sentence. */
 #define NET_DIRECT_WHY 900
 
-/*
- * Register [@base, @base + @bytes) of memory of a GPU by @how, or where that is
- * unknown by what the setting allows, and tell which it was.  Else WREATH_EUNSUP
- * and @why.
- */
 struct net_direct_try {
 	struct verbs_device *device;
 	struct ibv_pd *pd;
 	const struct base_env *env;
 	char *base;
 	size_t bytes;
-	enum net_direct how;
+	enum net_direct how; /* filled in where it is unknown */
 	char why[NET_DIRECT_WHY];
 };
+/*
+ * Register memory of a GPU by the one way that is known, or the first that
+ * works of those that the setting allows.  Else WREATH_EUNSUP, and @why.
+ */
 int net_direct_register(struct net_direct_try *with, struct ibv_mr **out);
 /* "DMA-BUF", ... */
 const char *net_direct_name(enum net_direct how);

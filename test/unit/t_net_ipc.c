@@ -41,10 +41,14 @@ static void all_ranks_of_a_host_conclude_alike(void **unused)
 		int gpus[2];
 		bool must;
 	} rows[] = {
-		{"", "auto", {0, 0}, true},	{"", "auto", {0, 1}, true},
-		{"", "off", {0, 0}, false},	{"", "auto", {0, -1}, false},
-		{"nopeer", "auto", {0, 0}, true}, {"nopeer", "auto", {1, 1}, true},
-		{"nopeer", "auto", {0, 1}, false}, {"", "auto", {-1, -1}, false},
+		{"", "auto", {0, 0}, true},
+		{"", "auto", {0, 1}, true},
+		{"", "off", {0, 0}, false},
+		{"", "auto", {0, -1}, false},
+		{"", "auto", {-1, -1}, false},
+		{"nopeer", "auto", {0, 0}, true},
+		{"nopeer", "auto", {1, 1}, true},
+		{"nopeer", "auto", {0, 1}, false},
 	};
 	size_t i;
 
@@ -96,7 +100,7 @@ static void takes_turns(void)
 		grant(&on_host, (uint32_t)i + 1);
 		CHECK(to->place_told == BOTH && to->place.kinds == BOTH);
 		CHECK(to->output_map && to->output_map != gpu[0]);
-		strcpy(to->output_map + 100, "stored");
+		memcpy(to->output_map + 100, "stored", 7);
 		CHECK(!strcmp((char *)host[0] + 100, "stored"));
 		/* The peer has a GPU, and we have none in the operation. */
 		mem_gpu_close(nets[0]->gpu);
