@@ -86,6 +86,8 @@ struct mem_gpu_info {
 /* The number there are in *n_gpus, 0 without CUDA.  WREATH_EINVAL. */
 int mem_gpu_count(void);
 int mem_gpu_info(int gpu, struct mem_gpu_info *out);
+/* Do kernels on @gpu reach memory of @other?  Makes no context. */
+bool mem_gpu_reaches(int gpu, int other);
 
 /* Device memory that is best for registration; mem_free() frees it. */
 int mem_gpu_alloc(size_t bytes, int gpu, void **out);
@@ -131,6 +133,8 @@ int mem_gpu_fold(struct mem_gpu *gpu, const struct mem_job *job,
  * must be pinned, and @bytes are not limited. */
 int mem_gpu_copy(struct mem_gpu *gpu, void *dst, const void *src, size_t bytes,
 		 uint64_t *number);
+/* Copy from device memory to the host's; blocks.  WREATH_EDEVICE. */
+int mem_gpu_peek(const void *from, size_t bytes, void *to);
 /* Start what was taken up, and carry on what is staged. */
 int mem_gpu_push(struct mem_gpu *gpu);
 /*
