@@ -234,10 +234,11 @@ int cuda_gpu_health(const struct cuda_gpu *gpu);
 /* ---- kernels.c ---- */
 
 /*
- * Load the kernels; milliseconds, once.  0 and @info says whether there are
- * any, or an error where the user asked for what cannot be had.
+ * Load the kernels; milliseconds, once.  *@out is what is known of the GPU and
+ * says whether they are used, or why not.  WREATH_EINVAL, WREATH_EUNSUP where
+ * the user asked for what cannot be had.
  */
-int cuda_kernels_load(struct cuda_gpu *gpu, bool *use);
+int cuda_kernels_load(struct cuda_gpu *gpu, struct mem_gpu_info *out);
 
 /* ---- pin.c ---- */
 
