@@ -62,6 +62,8 @@ int mem_where(const void *ptr, struct mem_where *out);
 int mem_cuda_load(void);
 /* The device of the calling thread's current context; -1: none, no CUDA. */
 int mem_cuda_device(void);
+/* A GPU that this process uses by calls of ours; -1: none so far. */
+int mem_gpu_held(void);
 
 /* What is known of a GPU, for `wreath info` and the log. */
 struct mem_gpu_info {
