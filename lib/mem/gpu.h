@@ -55,6 +55,9 @@ struct mem_where {
  */
 int mem_where(const void *ptr, struct mem_where *out);
 
+/* Is there CUDA in this process?  If not no pointer is a GPU's: 10 ns. */
+bool mem_cuda_is_here(void);
+
 /*
  * Load CUDA's driver where that was not done.  WREATH_EUNSUP with one sentence
  * why there is none: not installed, too old, no device, WREATH_GPU=off.
