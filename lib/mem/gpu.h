@@ -55,6 +55,9 @@ struct mem_where {
  */
 int mem_where(const void *ptr, struct mem_where *out);
 
+/* Is there CUDA in this process?  If not no pointer is a GPU's: 10 ns. */
+bool mem_cuda_is_here(void);
+
 /*
  * Whether CUDA's driver is in this process: where it is not, all memory is the
  * host's.  10 ns as long as it is not, so that one question does for all
@@ -69,6 +72,8 @@ bool mem_cuda_is_here(void);
 int mem_cuda_load(void);
 /* The device of the calling thread's current context; -1: none, no CUDA. */
 int mem_cuda_device(void);
+/* A GPU that this process uses by calls of ours; -1: none so far. */
+int mem_gpu_held(void);
 
 /* What is known of a GPU, for `wreath info` and the log. */
 struct mem_gpu_info {
