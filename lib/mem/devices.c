@@ -307,7 +307,7 @@ int mem_cuda_device(void)
 
 int mem_gpu_held(void)
 {
-	struct cuda_gpu *gpu = cuda_is_here() ? cuda_gpu_any() : NULL;
+	struct cuda_gpu *gpu = mem_cuda_is_here() ? cuda_gpu_any() : NULL;
 
 	return gpu ? gpu->number : -1;
 }
