@@ -62,6 +62,8 @@ int mem_where(const void *ptr, struct mem_where *out);
 int mem_cuda_load(void);
 /* The device of the calling thread's current context; -1: none, no CUDA. */
 int mem_cuda_device(void);
+/* A GPU that this process uses by calls of ours; -1: none so far. */
+int mem_gpu_held(void);
 
 /* What is known of a GPU, for `wreath info` and the log. */
 struct mem_gpu_info {
@@ -126,6 +128,8 @@ int mem_gpu_fold(struct mem_gpu *gpu, const struct mem_job *job,
  * must be pinned, and @bytes are not limited. */
 int mem_gpu_copy(struct mem_gpu *gpu, void *dst, const void *src, size_t bytes,
 		 uint64_t *number);
+/* Copy from device memory to the host's; blocks.  WREATH_EDEVICE. */
+int mem_gpu_peek(const void *from, size_t bytes, void *to);
 /* Start what was taken up, and carry on what is staged. */
 int mem_gpu_push(struct mem_gpu *gpu);
 /*

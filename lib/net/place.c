@@ -165,6 +165,8 @@ static int grant_kinds(struct net_conn *conn, uint32_t kinds,
 	if (err)
 		return err;
 	conn->granted = (conn->granted & ~with_gpu(kinds)) | grant.place.kinds;
+	if (conn->net->gpu)
+		grant.place.kinds |= NET_PLACE_GPU_OP;
 	grant.word = net_word(++conn->n_places_sent,
 			      signature ^ place_check(&grant.place));
 	if (sizeof(grant) > conn->max_inline)
@@ -282,6 +284,8 @@ static bool take_kind(struct net_conn *conn, enum net_place_kind kind,
 	uint32_t use = told;
 	void *map = NULL;
 
+	conn->place_told = (conn->place_told & ~(uint32_t)NET_PLACE_GPU_OP) |
+			   (place->kinds & NET_PLACE_GPU_OP);
 	/* The same as last time keeps its mapping: keys are unique.  What was
 	 * imported may have gone since, for the room. */
 	if (told == was && !by_gpu && to.address == from.address &&

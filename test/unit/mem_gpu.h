@@ -94,6 +94,27 @@ static KIT_UNUSED void gpu_case(const char *settings, void (*body)(void))
 	assert_int_equal(kit_status(settings, twice), 0);
 }
 
+/* A case in a process that does not have the driver yet. */
+static KIT_UNUSED void plain_case(const char *settings, void (*body)(void))
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		kit_default_handlers();
+		setenv("FAKE_CUDA", settings, 1);
+		alarm(60);
+		body();
+		fflush(NULL);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static KIT_UNUSED uint64_t next_random(uint64_t *state)
 {
 	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
