@@ -116,9 +116,9 @@ const char *gpu_unload(void)
 	for (i = 0; i < n_devices; i++)
 		OK(CU(cuDevicePrimaryCtxRelease_v2)(i));
 	CU(fakeCudaLeaks)(&leaks);
-	/* The library may keep what it will use again. */
+	/* The library keeps a stream of each GPU that it has seen. */
 	if (!leaks.imports && !leaks.registrations && !leaks.events &&
-	    !leaks.streams)
+	    leaks.streams <= n_devices)
 		return NULL;
 	snprintf(text, sizeof(text), "left on GPUs: %d imports, %d "
 		 "registrations, %d events, %d streams", leaks.imports,
@@ -215,10 +215,49 @@ int gpu_stream_create(struct wreath_stream **out)
 }
 
 /* What was put behind an operation is done with it. */
-static void settle(const struct gpu_stream *stream)
+static void settle(struct gpu_stream *stream)
 {
-	if (stream)
-		OK(CU(cuStreamSynchronize)(stream->cuda));
+	if (!stream)
+		return;
+	OK(CU(cuStreamSynchronize)(stream->cuda));
+	stream->n_comms = 0;
+}
+
+void gpu_note(struct gpu_stream *stream, const struct wreath_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < stream->n_comms; i++)
+		if (stream->comms[i] == comm)
+			return;
+	if (i == GPU_COMMS)
+		gpu_broken("a stream has calls of too many communicators");
+	stream->comms[stream->n_comms++] = comm;
+}
+
+/* Caller holds the lock. */
+static struct gpu_stream *find_noted(const struct wreath_comm *comm)
+{
+	struct gpu_stream *at;
+	int i;
+
+	for (at = streams; at; at = at->next)
+		for (i = 0; i < at->n_comms && at->owner == me.id; i++)
+			if (at->comms[i] == comm)
+				return at;
+	return NULL;
+}
+
+void gpu_settle(const struct wreath_comm *comm)
+{
+	struct gpu_stream *stream;
+
+	do {
+		pthread_mutex_lock(&lock);
+		stream = find_noted(comm);
+		pthread_mutex_unlock(&lock);
+		settle(stream);
+	} while (stream);
 }
 
 int gpu_stream_wait(struct wreath_stream *stream)
@@ -231,7 +270,7 @@ int gpu_stream_wait(struct wreath_stream *stream)
 
 int gpu_stream_query(struct wreath_stream *stream)
 {
-	const struct gpu_stream *gpu = gpu_stream_of(stream);
+	struct gpu_stream *gpu = gpu_stream_of(stream);
 	int err = wreath_stream_query(stream);
 
 	if (!gpu || err == WREATH_EAGAIN)
@@ -267,14 +306,8 @@ int gpu_stream_destroy(struct wreath_stream *stream)
 int gpu_comm_destroy(struct wreath_comm *comm)
 {
 	int err = wreath_comm_destroy(comm);
-	struct gpu_stream *at;
 
-	if (gpu_device() < 0)
-		return err;
-	pthread_mutex_lock(&lock);
-	for (at = streams; at; at = at->next)
-		if (at->owner == me.id)
-			settle(at);
-	pthread_mutex_unlock(&lock);
+	if (gpu_device() >= 0)
+		gpu_settle(comm);
 	return err;
 }

@@ -18,16 +18,25 @@ void *gpu_symbol(const char *name);
 void gpu_expect(int err, const char *what, int line);
 _Noreturn void gpu_broken(const char *what);
 
+#define GPU_COMMS 64
+
 /* A CUDA stream, and the one of wreath that is in order with it. */
 struct gpu_stream {
 	struct wreath_stream *stream;
 	struct CUstream_st *cuda;
 	int device;
 	uint64_t owner; /* the thread that made it */
+	/* What was put on it since it was waited for, of these. */
+	const struct wreath_comm *comms[GPU_COMMS];
+	int n_comms;
 	struct gpu_stream *next;
 };
 /* NULL for one without CUDA. */
 struct gpu_stream *gpu_stream_of(const struct wreath_stream *stream);
+/* The stream has work of @comm; or, before a blocking call of it: wait for all
+ * streams that have, since what it reads may be on its way from there. */
+void gpu_note(struct gpu_stream *stream, const struct wreath_comm *comm);
+void gpu_settle(const struct wreath_comm *comm);
 /* The thread's GPU, or -1: no memory of GPUs for it. */
 int gpu_device(void);
 /* Should the next buffers be the GPU's? */

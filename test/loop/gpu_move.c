@@ -152,6 +152,10 @@ void gpu_call_begin(struct gpu_call *call, struct wreath_comm *comm,
 	call->device = call->stream ? call->stream->device : gpu_device();
 	if (!comm || gpu_device() < 0)
 		return;
+	if (call->stream)
+		gpu_note(call->stream, comm);
+	else if (!stream)
+		gpu_settle(comm);
 	/* Nobody orders what runs on a stream without CUDA. */
 	if (stream && !call->stream)
 		return;
