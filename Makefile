@@ -40,6 +40,7 @@ version := $(shell awk '/define WREATH_VERSION_(MAJOR|MINOR|PATCH)/ \
 major := $(firstword $(subst ., ,$(version)))
 soname := libwreath.so.$(major)
 real := libwreath.so.$(version)
+nccl := libwreath-nccl.so.$(major)
 
 warn := -Wall -Wextra -Wshadow -Wvla -Wundef -Wwrite-strings \
 	-Wpointer-arith -Wformat=2 -Wcast-qual -fno-common \
@@ -60,8 +61,10 @@ cxxflags := -std=c++11 $(common) $(CXXFLAGS)
 ldflags := $(san) -pthread $(LDFLAGS)
 ldlibs := -lsodium -ldl -lm $(LDLIBS)
 
-lib_src := $(sort $(wildcard lib/*/*.c))
+# lib/nccl is a library of its own, which uses this one as any program does.
+lib_src := $(filter-out lib/nccl/%,$(sort $(wildcard lib/*/*.c)))
 lib_obj := $(lib_src:%.c=$B/%.o)
+nccl_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard lib/nccl/*.c)))
 bench_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard bench/*.c)))
 unit_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/unit/t_*.c)))
 vm_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/vm/*.c)))
@@ -80,7 +83,12 @@ aliases := $(addsuffix _perf,all_reduce reduce broadcast reduce_scatter \
 command := $(if $(bench_obj),$B/wreath $(addprefix $B/,$(aliases)))
 man := $(sort $(wildcard man/*.[1-8]))
 
-all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command)
+# NCCL's name stands in a folder of its own, so that nothing finds it by
+# accident, with the library that it needs beside it.
+nccl_links := $B/nccl/libnccl.so.2 $B/nccl/libnccl.so $B/nccl/$(soname)
+
+all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command) \
+	$B/libwreath-nccl.so $(nccl_links)
 unit: $(unit_bin)
 loop: $(loop_bin)
 examples: $(example_bin)
@@ -131,6 +139,25 @@ $B/libwreath.a: $(lib_obj)
 	$(Q)rm -f $@ && $(LD) -r $^ -o $B/wreath.o && \
 		$(OBJCOPY) --localize-hidden $B/wreath.o && \
 		$(AR) rcs $@ $B/wreath.o
+
+# Its own SONAME: preloaded, it must not stand for the library whose names it
+# takes, in which a program may look for others.
+$B/$(nccl): $(nccl_obj) lib/nccl/nccl.map $B/$(soname) $B/libwreath.so
+	$(Q)$(CC) -shared -Wl,-soname,$(nccl) \
+		-Wl,--version-script=lib/nccl/nccl.map -Wl,-z,relro,-z,now \
+		-Wl,-rpath,'$$ORIGIN' $(ldflags) $(nccl_obj) -L$B -lwreath \
+		$(LDLIBS) -o $@
+
+$B/libwreath-nccl.so: $B/$(nccl)
+	$(Q)ln -sf $(nccl) $@
+
+$B/nccl/libnccl.so.2 $B/nccl/libnccl.so: $B/$(nccl)
+	@mkdir -p $(@D)
+	$(Q)ln -sf ../$(nccl) $@
+
+$B/nccl/$(soname): $B/$(soname)
+	@mkdir -p $(@D)
+	$(Q)ln -sf ../$(soname) $@
 
 $B/wreath: $(bench_obj) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ $(ldlibs) -o $@
@@ -234,6 +261,15 @@ install: all $B/wreath.pc
 	ln -sf $(real) $(DESTDIR)$(LIBDIR)/$(soname)
 	ln -sf $(soname) $(DESTDIR)$(LIBDIR)/libwreath.so
 	install -m 644 $B/libwreath.a $(DESTDIR)$(LIBDIR)
+	install -m 755 $B/$(nccl) $(DESTDIR)$(LIBDIR)
+	ln -sf $(nccl) $(DESTDIR)$(LIBDIR)/libwreath-nccl.so
+	install -d $(DESTDIR)$(LIBDIR)/wreath/nccl $(dest)/include/wreath-nccl
+	for name in libnccl.so.2 libnccl.so; do \
+		ln -sf ../../$(nccl) \
+			$(DESTDIR)$(LIBDIR)/wreath/nccl/$$name || exit; \
+	done
+	ln -sf ../../$(soname) $(DESTDIR)$(LIBDIR)/wreath/nccl
+	install -m 644 lib/nccl/nccl.h $(dest)/include/wreath-nccl
 	install -m 644 $B/wreath.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $B/wreath $(dest)/bin
 	for name in $(aliases); do \
@@ -252,12 +288,14 @@ install: all $B/wreath.pc
 uninstall:
 	rm -f $(dest)/include/wreath.h $(DESTDIR)$(LIBDIR)/libwreath.a \
 		$(DESTDIR)$(LIBDIR)/libwreath.so* \
+		$(DESTDIR)$(LIBDIR)/libwreath-nccl.so* \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/wreath.pc \
 		$(addprefix $(dest)/bin/,wreath $(aliases))
 	for page in $(notdir $(man)); do \
 		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; \
 	done
-	rm -rf $(DESTDIR)$(DOCDIR)
+	rm -rf $(DESTDIR)$(DOCDIR) $(dest)/include/wreath-nccl \
+		$(DESTDIR)$(LIBDIR)/wreath
 
 clean:
 	rm -rf build build-*
@@ -267,6 +305,6 @@ clean:
 	force
 .DELETE_ON_ERROR:
 .SECONDARY:
--include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
-	$(vm_bin:=.d) $(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
-	$(dropin_obj:.o=.d)
+-include $(lib_obj:.o=.d) $(nccl_obj:.o=.d) $(bench_obj:.o=.d) \
+	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(unit_help:.o=.d) \
+	$(loop_help:.o=.d) $(example_bin:=.d) $(dropin_obj:.o=.d)

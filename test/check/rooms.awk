@@ -28,7 +28,7 @@ BEGIN {
 	restrict("^infiniband/", "verbs soft net", "verbs")
 	restrict("^rdma/", "verbs", "librdmacm")
 	restrict("^(sys/socket|sys/un|netdb)\\.h$", "boot soft", "sockets")
-	restrict("^(ifaddrs|net/if)\\.h$", "boot soft topo", "interfaces")
+	restrict("^(ifaddrs|net/if)\\.h$", "boot soft topo nccl", "interfaces")
 	restrict("^(netinet/|net/([^i]|if[^.]))", "boot soft", "sockets")
 	restrict("^(cuda|nvml|driver_types)", "mem", "CUDA")
 	restrict("(intrin|arm_neon|arm_sve|cpuid)\\.h$", "reduce",
