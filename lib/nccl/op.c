@@ -23,11 +23,15 @@ static bool is_same(const struct nccl_factor *factor, enum wreath_type type,
 	return factor->is_used && factor->type == type && factor->bits == bits;
 }
 
-/* A place for a factor; the value that was used least recently goes. */
+/*
+ * A place for a factor; the value that was used least recently goes, but none
+ * that the open group uses, whose calls are still to be done.
+ */
 static ncclResult_t make_room(struct ncclComm *comm, const char *function,
 			      struct nccl_factor **out)
 {
-	struct nccl_factor *oldest = &comm->factors[0];
+	uint64_t group = nccl_group_number();
+	struct nccl_factor *oldest = NULL;
 	int i;
 
 	for (i = 0; i < NCCL_FACTORS; i++) {
@@ -37,19 +41,29 @@ static ncclResult_t make_room(struct ncclComm *comm, const char *function,
 			*out = at;
 			return ncclSuccess;
 		}
-		if (at->last_use < oldest->last_use)
+		if (group && at->group == group)
+			continue;
+		if (!oldest || at->last_use < oldest->last_use)
 			oldest = at;
 	}
-	if (nccl_group_is_open())
+	if (!oldest)
 		return nccl_fail(ncclInvalidUsage,
-				 "%s: %d scalars are in use on the "
-				 "communicator, and a group is open; end it",
-				 function, NCCL_FACTORS);
+				 "%s: the open group uses %d scalars on this "
+				 "communicator, and there is room for no more; "
+				 "end it", function, NCCL_FACTORS);
 	nccl_streams_wait(comm);
 	wreath_op_destroy(oldest->op, atomic_load(&comm->comm));
 	oldest->is_used = false;
 	*out = oldest;
 	return ncclSuccess;
+}
+
+static void use(struct ncclComm *comm, struct nccl_factor *factor,
+		enum wreath_op *out)
+{
+	factor->last_use = ++comm->clock;
+	factor->group = nccl_group_number();
+	*out = factor->op;
 }
 
 /* Caller holds the communicator's lock. */
@@ -65,8 +79,7 @@ static ncclResult_t factor_get(struct ncclComm *comm, enum wreath_type type,
 		to = &comm->factors[i];
 		if (!is_same(to, type, bits))
 			continue;
-		to->last_use = ++comm->clock;
-		*out = to->op;
+		use(comm, to, out);
 		return ncclSuccess;
 	}
 	result = make_room(comm, function, &to);
@@ -79,8 +92,7 @@ static ncclResult_t factor_get(struct ncclComm *comm, enum wreath_type type,
 	to->type = type;
 	to->bits = bits;
 	to->is_used = true;
-	to->last_use = ++comm->clock;
-	*out = to->op;
+	use(comm, to, out);
 	return ncclSuccess;
 }
 
