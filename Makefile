@@ -75,6 +75,7 @@ unit_help := $(patsubst %.c,$B/%.o,$(filter-out test/unit/t_%,\
 loop_help := $(patsubst %.c,$B/%.o,$(filter-out test/loop/t_%,\
 	$(sort $(wildcard test/loop/*.c))))
 dropin_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/dropin/*.c)))
+cuda_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/cuda/*.c)))
 example_src := $(sort $(wildcard examples/*.c examples/*.cc))
 example_bin := $(addprefix $B/,$(basename $(example_src)))
 # nccl-tests' names for parts of the command.
@@ -102,7 +103,7 @@ nccl_test := $(foreach kind,own $(if $(nccl_h),theirs),$(addprefix \
 	$B/test/nccl/$(kind)/,abi rpath layout)) $B/test/nccl/env
 nccl-test: $(nccl_test)
 # Everything that the tests run.
-bins: all unit loop examples dropin nccl-test $(vm_bin)
+bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin)
 
 # Written only when it differs, so that other flags mean other objects.
 flags := $(CC) $(cppflags) $(filter-out -Werror,$(cflags)) $(ldflags)
@@ -190,6 +191,16 @@ $B/soft/libibverbs.so.1: $(dropin_obj) $B/lib.a test/dropin/dropin.map
 		-Wl,--version-script=test/dropin/dropin.map \
 		-Wl,-z,relro,-z,now $(ldflags) $(dropin_obj) $B/lib.a \
 		$(ldlibs) -o $@
+
+# A simulation of CUDA's driver, which tests find by its path.
+$(cuda_obj): visible := -fvisibility=default
+$B/cuda/libcuda.so.1: $(cuda_obj) $B/lib.a test/cuda/cuda.map
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 \
+		-Wl,--version-script=test/cuda/cuda.map \
+		-Wl,-z,relro,-z,now,-z,nodelete $(ldflags) $(cuda_obj) \
+		$B/lib.a $(ldlibs) -o $@
+$(unit_bin) $(loop_bin): | $B/cuda/libcuda.so.1
 
 $B/soft/ucx.so: $B/test/dropin/preload/ucx.o
 	@mkdir -p $(@D)
@@ -351,4 +362,4 @@ clean:
 -include $(lib_obj:.o=.d) $(nccl_obj:.o=.d) $(bench_obj:.o=.d) \
 	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(unit_help:.o=.d) \
 	$(loop_help:.o=.d) $(example_bin:=.d) $(dropin_obj:.o=.d) \
-	$(wildcard $B/test/nccl/*/*.d)
+	$(cuda_obj:.o=.d) $(wildcard $B/test/nccl/*/*.d)

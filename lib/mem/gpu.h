@@ -124,6 +124,8 @@ int mem_gpu_fold(struct mem_gpu *gpu, const struct mem_job *job,
  * must be pinned, and @bytes are not limited. */
 int mem_gpu_copy(struct mem_gpu *gpu, void *dst, const void *src, size_t bytes,
 		 uint64_t *number);
+/* Copy from device memory to the host's; blocks.  WREATH_EDEVICE. */
+int mem_gpu_peek(const void *from, size_t bytes, void *to);
 /* Start what was taken up, and carry on what is staged. */
 int mem_gpu_push(struct mem_gpu *gpu);
 /*
@@ -159,12 +161,13 @@ struct mem_export {
 int mem_export(const struct mem_where *where, struct mem_export *out);
 /*
  * Where [@at, @at + @bytes), addresses there, is here; kernels on @gpu reach
- * it.  Kept until mem_gpu_close() or until others need the room (64 at most),
- * and never while its last use is under way: @out stays until the drain of the
- * operation it was asked for.  WREATH_EINVAL for what lies outside of the
- * export, WREATH_EUNSUP, without a text, where the GPUs do not reach each
- * other.
+ * it.  It stays until the next mem_gpu_drain() of @gpu that succeeds; then
+ * until mem_gpu_close(), or until others need the room.  WREATH_EINVAL for what
+ * lies outside of the export, or is not what it says; WREATH_EUNSUP, without a
+ * text, where the GPUs do not reach each other, or there is no room that can be
+ * made without waiting.
  */
+#define MEM_IMPORTS_MAX 64 /* of a struct mem_gpu */
 int mem_import(struct mem_gpu *gpu, const struct mem_export *from, uint64_t at,
 	       size_t bytes, void **out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Scalar arithmetic of the reductions: the rules of reduce.h for one element.
- * The SIMD kernels give the same bits.
+ * The SIMD kernels give the same bits; those of GPUs are compiled from this.
  */
 #ifndef REDUCE_NUMBER_H
 #define REDUCE_NUMBER_H
@@ -9,7 +9,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "table.h"
+#include "wreath.h"
+
+#ifdef __CUDACC__
+#define NUMBER_FN static __device__ __forceinline__
+#else
+#define NUMBER_FN static inline __attribute__((always_inline))
+#endif
 
 #define NUMBER_F16_NAN 0x7e00u
 #define NUMBER_BF16_NAN 0x7fc0u
@@ -18,7 +24,7 @@
 #define NUMBER_E4M3_NAN 0x7fu
 #define NUMBER_E5M2_NAN 0x7eu
 
-static inline uint32_t number_bits32(float x)
+NUMBER_FN uint32_t number_bits32(float x)
 {
 	uint32_t bits;
 
@@ -26,7 +32,7 @@ static inline uint32_t number_bits32(float x)
 	return bits;
 }
 
-static inline float number_f32(uint32_t bits)
+NUMBER_FN float number_f32(uint32_t bits)
 {
 	float x;
 
@@ -34,7 +40,7 @@ static inline float number_f32(uint32_t bits)
 	return x;
 }
 
-static inline uint64_t number_bits64(double x)
+NUMBER_FN uint64_t number_bits64(double x)
 {
 	uint64_t bits;
 
@@ -42,7 +48,7 @@ static inline uint64_t number_bits64(double x)
 	return bits;
 }
 
-static inline double number_f64(uint64_t bits)
+NUMBER_FN double number_f64(uint64_t bits)
 {
 	double x;
 
@@ -60,47 +66,47 @@ struct number_format {
 	uint32_t nan;  /* canonical */
 };
 
-static const struct number_format number_f16_format = {
-	.mant = 10,
-	.bias = 15,
-	.sign = 0x8000,
-	.max = 0x7bff,
-	.over = 0x7c00,
-	.nan = NUMBER_F16_NAN,
-};
+NUMBER_FN struct number_format number_f16_format(void)
+{
+	struct number_format f16 = {
+		10, 15, 0x8000, 0x7bff, 0x7c00, NUMBER_F16_NAN,
+	};
 
-static const struct number_format number_e4m3_format = {
-	.mant = 3,
-	.bias = 7,
-	.sign = 0x80,
-	.max = 0x7e,
-	.over = NUMBER_E4M3_NAN,
-	.nan = NUMBER_E4M3_NAN,
-};
+	return f16;
+}
 
-static const struct number_format number_e5m2_format = {
-	.mant = 2,
-	.bias = 15,
-	.sign = 0x80,
-	.max = 0x7b,
-	.over = 0x7c,
-	.nan = NUMBER_E5M2_NAN,
-};
+NUMBER_FN struct number_format number_e4m3_format(void)
+{
+	struct number_format e4m3 = {
+		3, 7, 0x80, 0x7e, NUMBER_E4M3_NAN, NUMBER_E4M3_NAN,
+	};
+
+	return e4m3;
+}
+
+NUMBER_FN struct number_format number_e5m2_format(void)
+{
+	struct number_format e5m2 = {
+		2, 15, 0x80, 0x7b, 0x7c, NUMBER_E5M2_NAN,
+	};
+
+	return e5m2;
+}
 
 /* Round to nearest even. */
-static inline uint32_t number_narrow(float x, const struct number_format *to)
+NUMBER_FN uint32_t number_narrow(float x, struct number_format to)
 {
 	uint32_t bits = number_bits32(x);
-	uint32_t sign = bits >> 31 ? to->sign : 0;
+	uint32_t sign = bits >> 31 ? to.sign : 0;
 	uint32_t abs = bits & 0x7fffffff;
-	int exponent = (int)(abs >> 23) - 127 + to->bias;
-	int shift = 23 - to->mant;
+	int exponent = (int)(abs >> 23) - 127 + to.bias;
+	int shift = 23 - to.mant;
 	uint32_t kept, code, half;
 
 	if (abs > 0x7f800000)
-		return to->nan;
+		return to.nan;
 	if (exponent > 0) {
-		kept = abs - ((uint32_t)(127 - to->bias) << 23);
+		kept = abs - ((uint32_t)(127 - to.bias) << 23);
 	} else {
 		kept = (abs & 0x7fffff) | 0x800000;
 		shift += 1 - exponent;
@@ -113,21 +119,20 @@ static inline uint32_t number_narrow(float x, const struct number_format *to)
 	kept &= (half << 1) - 1;
 	if (kept > half || (kept == half && (code & 1)))
 		code++;
-	if (code > to->max)
-		return to->over == to->nan ? to->nan : sign | to->over;
+	if (code > to.max)
+		return to.over == to.nan ? to.nan : sign | to.over;
 	return sign | code;
 }
 
 /* Exact.  NaN and infinity of @from are the caller's matter. */
-static inline float number_widen(uint32_t code,
-				 const struct number_format *from)
+NUMBER_FN float number_widen(uint32_t code, struct number_format from)
 {
-	uint32_t sign = code & from->sign ? UINT32_C(1) << 31 : 0;
-	uint32_t abs = code & (from->sign - 1);
-	uint32_t rebias = (uint32_t)(127 - from->bias) << 23;
-	int shift = 23 - from->mant;
+	uint32_t sign = code & from.sign ? UINT32_C(1) << 31 : 0;
+	uint32_t abs = code & (from.sign - 1);
+	uint32_t rebias = (uint32_t)(127 - from.bias) << 23;
+	int shift = 23 - from.mant;
 
-	if (abs >> from->mant)
+	if (abs >> from.mant)
 		return number_f32(sign | ((abs << shift) + rebias));
 	/*
 	 * A denormal: with the smallest normal's exponent it is that normal
@@ -139,25 +144,43 @@ static inline float number_widen(uint32_t code,
 					number_f32(rebias)));
 }
 
-static inline float number_f16_open(uint16_t code)
+/*
+ * GPUs have instructions that convert narrow floats; they saturate where an
+ * 8-bit float overflows, and have NaN codes of their own.
+ */
+NUMBER_FN float number_f16_open(uint16_t code)
 {
+#ifdef __CUDA_ARCH__
+	float x;
+
+	__asm__("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(code));
+	return x;
+#else
 	if ((code & 0x7c00) == 0x7c00)
 		return number_f32((code & 0x8000u) << 16 | 0x7f800000 |
 				  (code & 0x3ffu) << 13);
-	return number_widen(code, &number_f16_format);
+	return number_widen(code, number_f16_format());
+#endif
 }
 
-static inline uint16_t number_f16_close(float x)
+NUMBER_FN uint16_t number_f16_close(float x)
 {
-	return (uint16_t)number_narrow(x, &number_f16_format);
+#ifdef __CUDA_ARCH__
+	uint16_t code;
+
+	__asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(code) : "f"(x));
+	return x != x ? (uint16_t)NUMBER_F16_NAN : code;
+#else
+	return (uint16_t)number_narrow(x, number_f16_format());
+#endif
 }
 
-static inline float number_bf16_open(uint16_t code)
+NUMBER_FN float number_bf16_open(uint16_t code)
 {
 	return number_f32((uint32_t)code << 16);
 }
 
-static inline uint16_t number_bf16_close(float x)
+NUMBER_FN uint16_t number_bf16_close(float x)
 {
 	uint32_t bits = number_bits32(x);
 
@@ -166,35 +189,64 @@ static inline uint16_t number_bf16_close(float x)
 	return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-static inline float number_e4m3_open(uint8_t code)
+/* Its finite codes are those of float16 but for a bias less by 8. */
+NUMBER_FN float number_e4m3_open(uint8_t code)
 {
+	uint16_t f16 = (uint16_t)((code & 0x80) << 8 | (code & 0x7f) << 7);
+
 	if ((code & 0x7f) == NUMBER_E4M3_NAN)
 		return number_f32(NUMBER_F32_NAN);
-	return number_widen(code, &number_e4m3_format);
+	return number_f16_open(f16) * 256;
 }
 
-static inline uint8_t number_e4m3_close(float x)
+NUMBER_FN uint8_t number_e4m3_close(float x)
 {
-	return (uint8_t)number_narrow(x, &number_e4m3_format);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+	uint16_t code;
+
+	/* 464 is the middle of 448, which is even, and what would follow. */
+	if ((number_bits32(x) & 0x7fffffff) > number_bits32(464))
+		return NUMBER_E4M3_NAN;
+	__asm__("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
+		: "=h"(code)
+		: "f"(0.0f), "f"(x));
+	return (uint8_t)code;
+#else
+	return (uint8_t)number_narrow(x, number_e4m3_format());
+#endif
 }
 
 /* E5M2 is float16 without its eight low bits. */
-static inline float number_e5m2_open(uint8_t code)
+NUMBER_FN float number_e5m2_open(uint8_t code)
 {
 	return number_f16_open((uint16_t)(code << 8));
 }
 
-static inline uint8_t number_e5m2_close(float x)
+NUMBER_FN uint8_t number_e5m2_close(float x)
 {
-	return (uint8_t)number_narrow(x, &number_e5m2_format);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+	uint16_t code;
+
+	if (x != x)
+		return NUMBER_E5M2_NAN;
+	/* The middle of 57344, which is odd, and what would follow. */
+	if ((number_bits32(x) & 0x7fffffff) >= number_bits32(61440))
+		return (uint8_t)(number_bits32(x) >> 31 << 7 | 0x7c);
+	__asm__("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;"
+		: "=h"(code)
+		: "f"(0.0f), "f"(x));
+	return (uint8_t)code;
+#else
+	return (uint8_t)number_narrow(x, number_e5m2_format());
+#endif
 }
 
-static inline float number_f32_close(float x)
+NUMBER_FN float number_f32_close(float x)
 {
 	return x != x ? number_f32(NUMBER_F32_NAN) : x;
 }
 
-static inline double number_f64_close(double x)
+NUMBER_FN double number_f64_close(double x)
 {
 	return x != x ? number_f64(NUMBER_F64_NAN) : x;
 }
@@ -203,7 +255,7 @@ static inline double number_f64_close(double x)
  * MIN and MAX join equal numbers bit by bit, because -0 equals +0: OR keeps
  * the sign for MIN, AND drops it for MAX.  A NaN is passed on through the sum.
  */
-REDUCE_INLINE float number_f32_fold(enum wreath_op op, float a, float b)
+NUMBER_FN float number_f32_fold(enum wreath_op op, float a, float b)
 {
 	uint32_t x = number_bits32(a), y = number_bits32(b);
 
@@ -218,7 +270,7 @@ REDUCE_INLINE float number_f32_fold(enum wreath_op op, float a, float b)
 	return (a < b) == (op == WREATH_MIN) ? a : b;
 }
 
-REDUCE_INLINE double number_f64_fold(enum wreath_op op, double a, double b)
+NUMBER_FN double number_f64_fold(enum wreath_op op, double a, double b)
 {
 	uint64_t x = number_bits64(a), y = number_bits64(b);
 
@@ -238,7 +290,7 @@ REDUCE_INLINE double number_f64_fold(enum wreath_op op, double a, double b)
  * without a sign (64 bits wide, where a product of two uint16_t cannot
  * overflow an int either), and the caller cuts them to the type.
  */
-REDUCE_INLINE int64_t number_int_fold(enum wreath_op op, int64_t a, int64_t b)
+NUMBER_FN int64_t number_int_fold(enum wreath_op op, int64_t a, int64_t b)
 {
 	if (op == WREATH_SUM)
 		return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -247,14 +299,24 @@ REDUCE_INLINE int64_t number_int_fold(enum wreath_op op, int64_t a, int64_t b)
 	return (a < b) == (op == WREATH_MIN) ? a : b;
 }
 
-REDUCE_INLINE uint64_t number_uint_fold(enum wreath_op op, uint64_t a,
-					uint64_t b)
+NUMBER_FN uint64_t number_uint_fold(enum wreath_op op, uint64_t a, uint64_t b)
 {
 	if (op == WREATH_SUM)
 		return a + b;
 	if (op == WREATH_PROD)
 		return a * b;
 	return (a < b) == (op == WREATH_MIN) ? a : b;
+}
+
+/*
+ * Truncated toward zero; by magnitude, because an unsigned @n may be larger
+ * than any int32_t and a division of 64 bits is several times as slow.
+ */
+NUMBER_FN int32_t number_int_divide(int32_t a, uint32_t n)
+{
+	uint32_t sign = a < 0 ? UINT32_MAX : 0;
+
+	return (int32_t)(((((uint32_t)a ^ sign) - sign) / n ^ sign) - sign);
 }
 
 #endif
