@@ -113,6 +113,9 @@ code !~ /^[ \t]*#[ \t]*include/ { next }
 		complain("\"" header "\" is of no room")
 		next
 	}
+	# What maps variables is tested by itself, outside of its library.
+	if (FILENAME == "test/nccl/env.c" && header == "nccl/env.h")
+		next
 	if (part[2] != part[1] ".h" && part[1] != room)
 		complain("\"" header "\" is private; the door is "\
 			part[1] "/" part[1] ".h")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: what is wrong is refused with NCCL's code, and a sentence that names the
- * value; what is only unusual is taken.
+ * Goal: what is wrong is refused with NCCL's code, and a sentence that names
+ * the value; what is only unusual is taken.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: every operation gives what NCCL's description of it says.  Method: small
- * whole numbers, whose sums are exact, by one thread for @n of the ranks: in a
- * group where it has several.
+ * Goal: every operation gives what NCCL's description of it says.  Method:
+ * small whole numbers, whose sums are exact, by one thread for @n of the ranks,
+ * in a group where it has several.
  */
 #include <stdint.h>
 #include <stdlib.h>
