@@ -42,7 +42,8 @@ static int look(cu_ptr ptr, size_t bytes, enum end must, bool *is_host,
 	return 0;
 }
 
-static int take_copy(struct fake_item *item, const struct way *way, bool *waits)
+static int take_copy(struct fake_item *item, const struct way *way,
+		     bool *waits)
 {
 	bool src_is_device, dst_is_device;
 	bool syncs = false;
@@ -57,7 +58,7 @@ static int take_copy(struct fake_item *item, const struct way *way, bool *waits)
 	pthread_mutex_unlock(&fake_lock);
 	if (err)
 		return err;
-	/* From device to device nobody waits, though the call be synchronous. */
+	/* From device to device nobody waits, whatever the call says. */
 	*waits = way->is_async ? item->dst_is_host
 			       : syncs || !(src_is_device && dst_is_device);
 	if (!item->src_is_host || *waits)

@@ -36,15 +36,18 @@ static void handle_of(const char *text, struct cu_ipc *out)
 static int run_other(const struct cu_ipc *handle)
 {
 	char text[2 * sizeof(*handle) + 1];
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	int status = -1;
 	pid_t pid;
 
+	CHECK(n > 0);
+	path[n] = 0;
 	text_of(handle, text);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid) {
-		execl("/proc/self/exe", "t_cuda_share", mode, text,
-		      (char *)NULL);
+		execl(path, path, mode, text, (char *)NULL);
 		_exit(3);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid);
@@ -61,7 +64,8 @@ static void export(void)
 	kit_use(1);
 	ptr = kit_alloc(BYTES);
 	OK(CU(cuMemsetD8_v2)(ptr, 3, BYTES));
-	FAILS(CUDA_ERROR_INVALID_VALUE, CU(cuIpcGetMemHandle)(&handle, ptr + 1));
+	FAILS(CUDA_ERROR_INVALID_VALUE,
+	      CU(cuIpcGetMemHandle)(&handle, ptr + 1));
 	OK(CU(cuIpcGetMemHandle)(&handle, ptr));
 	OK(CU(cuCtxSynchronize)());
 	FAILS(CUDA_ERROR_INVALID_CONTEXT,
