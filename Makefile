@@ -105,7 +105,8 @@ dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
 nccl_h := $(firstword $(wildcard /usr/local/cuda/include/nccl.h \
 	/usr/local/include/nccl.h /usr/include/nccl.h))
 nccl_test := $(foreach kind,own $(if $(nccl_h),theirs),$(addprefix \
-	$B/test/nccl/$(kind)/,abi rpath layout)) $B/test/nccl/env
+	$B/test/nccl/$(kind)/,abi rpath layout)) $B/test/nccl/env \
+	$B/test/nccl/own/gpu
 nccl-test: $(nccl_test)
 # Everything that the tests run.
 bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin)
@@ -257,7 +258,7 @@ $B/test/nccl/stub/libnccl.so.2: $B/$(nccl)
 
 $B/test/nccl/own/%.o: test/nccl/%.c $B/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) -Ilib/nccl $(cflags) -MMD -MP -c $< -o $@
+	$(Q)$(CC) -Ilib/nccl -I. $(cflags) -MMD -MP -c $< -o $@
 
 $B/test/nccl/theirs/%.o: test/nccl/%.c $B/flags
 	@mkdir -p $(@D)
@@ -265,13 +266,17 @@ $B/test/nccl/theirs/%.o: test/nccl/%.c $B/flags
 
 nccl_link = $(Q)$(CC) $(ldflags) -Wl,-z,now $(filter %.o,$^) \
 	-L$B/test/nccl/stub -lnccl -o $@
-abi_obj := abi.o collectives.o life.o bad.o
+abi_obj := kit.o abi.o collectives.o life.o bad.o
 $B/test/nccl/%/abi: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
 		$B/test/nccl/stub/libnccl.so.2
 	$(nccl_link)
 $B/test/nccl/%/rpath: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
 		$B/test/nccl/stub/libnccl.so.2
 	$(nccl_link) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../stub'
+# With a driver of CUDA, which is looked up where it runs.
+$B/test/nccl/own/gpu: $(addprefix $B/test/nccl/own/,kit.o gpu.o gpu_more.o) \
+		$B/test/nccl/stub/libnccl.so.2 $B/cuda/libcuda.so.1
+	$(nccl_link) -L$B/cuda -l:libcuda.so.1
 $B/test/nccl/%/layout: $B/test/nccl/%/layout.o
 	$(Q)$(CC) $(ldflags) $^ -o $@
 # What maps variables, by itself.

@@ -17,7 +17,6 @@ struct entry {
 
 static __thread struct {
 	unsigned int depth;
-	uint64_t number; /* no two groups of the process have the same */
 	ncclResult_t result; /* of the first call that was refused */
 	char text[1024];
 	struct nccl_making *first, *last;
@@ -28,11 +27,6 @@ static __thread struct {
 bool nccl_group_is_open(void)
 {
 	return group.depth;
-}
-
-uint64_t nccl_group_number(void)
-{
-	return group.depth ? group.number : 0;
 }
 
 ncclResult_t nccl_group_note(ncclResult_t result)
@@ -101,12 +95,8 @@ bool nccl_group_later(struct ncclComm *comm,
 
 ncclResult_t ncclGroupStart(void)
 {
-	static _Atomic uint64_t last_number;
-
-	if (!group.depth++) {
-		group.number = atomic_fetch_add(&last_number, 1) + 1;
+	if (!group.depth++)
 		wreath_group_start();
-	}
 	return ncclSuccess;
 }
 NCCL_ALIAS(ncclGroupStart);

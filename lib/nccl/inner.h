@@ -57,7 +57,6 @@ struct nccl_factor {
 	enum wreath_op op;
 	bool is_used;
 	uint64_t last_use;
-	uint64_t group; /* that used it last; 0: none */
 };
 
 struct nccl_op {
@@ -197,8 +196,6 @@ ncclResult_t nccl_check_ready(struct ncclComm *comm, const char *function);
 /* ---- group.c ---- */
 
 bool nccl_group_is_open(void);
-/* Of the open group, not 0; 0 without one. */
-uint64_t nccl_group_number(void);
 /* Done now, or when the group ends. */
 ncclResult_t nccl_group_make(struct nccl_making *making);
 /* The result of a call: one that was refused refuses the open group. */
@@ -218,7 +215,6 @@ ncclResult_t nccl_stream_get(struct ncclComm *comm, cudaStream_t cuda,
 			     const char *function, struct wreath_stream **out);
 /* Errors of operations that did not break the communicator. */
 ncclResult_t nccl_streams_error(struct ncclComm *comm);
-void nccl_streams_wait(struct ncclComm *comm);
 void nccl_streams_free(struct ncclComm *comm);
 
 /* ---- op.c ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations for reductions.  A program may destroy one as soon as the call
- * that uses it has returned, and frameworks make one a call; in wreath it must
- * live until that call is done.  So wreath's are kept by their value.
+ * Operations for reductions.  Frameworks make one for each call, mostly with
+ * the same scalar, which in wreath is a vector as long as a message: those are
+ * kept by their value.
  */
 #include <string.h>
 
@@ -23,46 +23,30 @@ static bool is_same(const struct nccl_factor *factor, enum wreath_type type,
 	return factor->is_used && factor->type == type && factor->bits == bits;
 }
 
-/*
- * A place for a factor; the value that was used least recently goes, but none
- * that the open group uses, whose calls are still to be done.
- */
-static ncclResult_t make_room(struct ncclComm *comm, const char *function,
-			      struct nccl_factor **out)
+/* A place for a factor: the value that was used least recently goes, which
+ * calls that wait with it do not mind. */
+static struct nccl_factor *make_room(struct ncclComm *comm)
 {
-	uint64_t group = nccl_group_number();
-	struct nccl_factor *oldest = NULL;
+	struct nccl_factor *oldest = &comm->factors[0];
 	int i;
 
 	for (i = 0; i < NCCL_FACTORS; i++) {
 		struct nccl_factor *at = &comm->factors[i];
 
-		if (!at->is_used) {
-			*out = at;
-			return ncclSuccess;
-		}
-		if (group && at->group == group)
-			continue;
-		if (!oldest || at->last_use < oldest->last_use)
+		if (!at->is_used)
+			return at;
+		if (at->last_use < oldest->last_use)
 			oldest = at;
 	}
-	if (!oldest)
-		return nccl_fail(ncclInvalidUsage,
-				 "%s: the open group uses %d scalars on this "
-				 "communicator, and there is room for no more; "
-				 "end it", function, NCCL_FACTORS);
-	nccl_streams_wait(comm);
 	wreath_op_destroy(oldest->op, atomic_load(&comm->comm));
 	oldest->is_used = false;
-	*out = oldest;
-	return ncclSuccess;
+	return oldest;
 }
 
 static void use(struct ncclComm *comm, struct nccl_factor *factor,
 		enum wreath_op *out)
 {
 	factor->last_use = ++comm->clock;
-	factor->group = nccl_group_number();
 	*out = factor->op;
 }
 
@@ -72,7 +56,6 @@ static ncclResult_t factor_get(struct ncclComm *comm, enum wreath_type type,
 			       enum wreath_op *out)
 {
 	struct nccl_factor *to;
-	ncclResult_t result;
 	int i, err;
 
 	for (i = 0; i < NCCL_FACTORS; i++) {
@@ -82,9 +65,7 @@ static ncclResult_t factor_get(struct ncclComm *comm, enum wreath_type type,
 		use(comm, to, out);
 		return ncclSuccess;
 	}
-	result = make_room(comm, function, &to);
-	if (result)
-		return result;
+	to = make_room(comm);
 	err = wreath_op_create_scaled_sum(&bits, type,
 					  atomic_load(&comm->comm), &to->op);
 	if (err)

@@ -154,19 +154,6 @@ ncclResult_t nccl_streams_error(struct ncclComm *comm)
 	return result;
 }
 
-void nccl_streams_wait(struct ncclComm *comm)
-{
-	int i;
-
-	for (i = 0; i < comm->n_streams; i++) {
-		int err = wreath_stream_wait(comm->streams[i].stream);
-
-		if (err)
-			nccl_comm_failed(comm, nccl_result_of(err),
-					 wreath_error_text());
-	}
-}
-
 void nccl_streams_free(struct ncclComm *comm)
 {
 	int i;

@@ -93,8 +93,8 @@ unset LD_LIBRARY_PATH
 program=$stage/abi
 # shellcheck disable=SC2086
 "${CC:-cc}" -std=gnu11 $flags -pthread -I "$stage$prefix/include/wreath-nccl" \
-	test/nccl/abi.c test/nccl/collectives.c test/nccl/life.c \
-	test/nccl/bad.c -L "$stage$prefix/lib/wreath/nccl" -lnccl \
+	test/nccl/kit.c test/nccl/abi.c test/nccl/collectives.c \
+	test/nccl/life.c test/nccl/bad.c -L "$stage$prefix/lib/wreath/nccl" -lnccl \
 	-Wl,--allow-shlib-undefined -o "$program" ||
 	fault "a program of NCCL does not compile"
 LD_LIBRARY_PATH=$stage$prefix/lib "$program" all || fault "abi: status $?"

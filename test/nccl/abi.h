@@ -37,6 +37,8 @@ void abi_says(const char *words, const char *file, int line);
 
 /* Wait until @comm is not in progress any more, 20 s at most. */
 ncclResult_t abi_await(ncclComm_t comm);
+/* Wait until something has broken it. */
+ncclResult_t abi_await_error(ncclComm_t comm);
 void abi_nap(void);
 
 /* Run @body as rank 0..@n_ranks - 1, each in a thread; @id is of all. */

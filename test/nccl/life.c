@@ -294,7 +294,7 @@ void test_abort(void)
 	REFUSED(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comms[0],
 			      NULL), ncclInvalidArgument, "destroyed already");
 	/* The other rank is told. */
-	CHECK(abi_await(comms[1]) == ncclRemoteError);
+	CHECK(abi_await_error(comms[1]) == ncclRemoteError);
 	CHECK(strstr(ncclGetLastError(comms[1]), "abort"));
 	OK(ncclCommAbort(comms[1]));
 	REFUSED(ncclCommAbort(comms[1]), ncclInvalidArgument,
