@@ -55,6 +55,9 @@ struct mem_where {
  */
 int mem_where(const void *ptr, struct mem_where *out);
 
+/* Is there CUDA in this process?  If not no pointer is a GPU's: 10 ns. */
+bool mem_cuda_is_here(void);
+
 /*
  * Load CUDA's driver where that was not done.  WREATH_EUNSUP with one sentence
  * why there is none: not installed, too old, no device, WREATH_GPU=off.
@@ -62,6 +65,8 @@ int mem_where(const void *ptr, struct mem_where *out);
 int mem_cuda_load(void);
 /* The device of the calling thread's current context; -1: none, no CUDA. */
 int mem_cuda_device(void);
+/* A GPU that this process uses by calls of ours; -1: none so far. */
+int mem_gpu_held(void);
 
 /* What is known of a GPU, for `wreath info` and the log. */
 struct mem_gpu_info {
@@ -79,6 +84,8 @@ struct mem_gpu_info {
 /* The number there are in *n_gpus, 0 without CUDA.  WREATH_EINVAL. */
 int mem_gpu_count(void);
 int mem_gpu_info(int gpu, struct mem_gpu_info *out);
+/* Do kernels on @gpu reach memory of @other?  Makes no context. */
+bool mem_gpu_reaches(int gpu, int other);
 
 /* Device memory that is best for registration; mem_free() frees it. */
 int mem_gpu_alloc(size_t bytes, int gpu, void **out);
