@@ -31,6 +31,7 @@ struct gpu_test {
 };
 
 void gpu_start(void);
+int gpu_n_devices(void);
 /* The rank's device, stream, memory and communicator. */
 void gpu_open(struct gpu_rank *gpu, struct abi_rank *rank);
 void gpu_close(struct gpu_rank *gpu);

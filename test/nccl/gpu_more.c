@@ -27,6 +27,11 @@ void gpu_start(void)
 	CHECK(n_devices > 0);
 }
 
+int gpu_n_devices(void)
+{
+	return n_devices;
+}
+
 int32_t gpu_value(int factor, int i)
 {
 	return factor * (i % 97 + 1);
