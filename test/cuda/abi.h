@@ -7,25 +7,7 @@
 #ifndef CUDA_ABI_H
 #define CUDA_ABI_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-struct CUctx_st;
-struct CUstream_st;
-struct CUevent_st;
-struct CUmod_st;
-struct CUfunc_st;
-struct CUgraph_st;
-typedef uint64_t cu_ptr;
-struct cu_uuid {
-	unsigned char bytes[16];
-};
-struct cu_ipc {
-	unsigned char bytes[64];
-};
-
-#define CU_STREAM_LEGACY ((struct CUstream_st *)1)
-#define CU_STREAM_PER_THREAD ((struct CUstream_st *)2)
+#include "test/cuda/api.h"
 
 enum {
 	CUDA_SUCCESS = 0,
@@ -156,8 +138,6 @@ enum {
 	CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR = 19,
 	CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID = 20,
 };
-
-#include "test/cuda/api.h"
 
 /* ---- the simulation's own ---- */
 

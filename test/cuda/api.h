@@ -1,7 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions.  Part of abi.h. */
+/* Handles and functions.  Part of abi.h. */
 #ifndef CUDA_API_H
 #define CUDA_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct CUctx_st;
+struct CUstream_st;
+struct CUevent_st;
+struct CUmod_st;
+struct CUfunc_st;
+struct CUgraph_st;
+typedef uint64_t cu_ptr;
+struct cu_uuid {
+	unsigned char bytes[16];
+};
+struct cu_ipc {
+	unsigned char bytes[64];
+};
+
+#define CU_STREAM_LEGACY ((struct CUstream_st *)1)
+#define CU_STREAM_PER_THREAD ((struct CUstream_st *)2)
 
 #define ST struct CUstream_st *
 

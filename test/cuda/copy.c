@@ -42,7 +42,8 @@ static int look(cu_ptr ptr, size_t bytes, enum end must, bool *is_host,
 	return 0;
 }
 
-static int take_copy(struct fake_item *item, const struct way *way, bool *waits)
+static int take_copy(struct fake_item *item, const struct way *way,
+		     bool *waits)
 {
 	bool src_is_device, dst_is_device;
 	bool syncs = false;

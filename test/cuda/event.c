@@ -85,7 +85,8 @@ int cuEventCreate(struct CUevent_st **out, unsigned int flags)
 	if (err)
 		return err;
 	if (!out || flags & ~7u ||
-	    (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+	    (flags & CU_EVENT_INTERPROCESS &&
+	     !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
 	event = calloc(1, sizeof(*event));
 	if (!event)

@@ -108,7 +108,8 @@ int cuPointerGetAttribute(void *out, int attribute, cu_ptr ptr)
 	pthread_mutex_lock(&fake_lock);
 	range = fake_find(ptr, 1);
 	if (!range ||
-	    (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && is_device(range)))
+	    (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER &&
+	     is_device(range)))
 		err = CUDA_ERROR_INVALID_VALUE;
 	else
 		put(out, attribute, value_of(range, attribute, ptr));

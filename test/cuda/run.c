@@ -30,8 +30,8 @@ static int reach(cu_ptr ptr, size_t bytes, bool is_host, struct place *out)
 	err = fake_reach(&all, ptr, bytes, &out->at, &out->range, &why);
 	pthread_mutex_unlock(&fake_lock);
 	if (err)
-		fake_tell("%zu bytes at %p: it %s", bytes, (void *)(uintptr_t)ptr,
-			  why);
+		fake_tell("%zu bytes at %p: it %s", bytes,
+			  (void *)(uintptr_t)ptr, why);
 	return err;
 }
 

@@ -61,7 +61,8 @@ static void export(void)
 	kit_use(1);
 	ptr = kit_alloc(BYTES);
 	OK(CU(cuMemsetD8_v2)(ptr, 3, BYTES));
-	FAILS(CUDA_ERROR_INVALID_VALUE, CU(cuIpcGetMemHandle)(&handle, ptr + 1));
+	FAILS(CUDA_ERROR_INVALID_VALUE,
+	      CU(cuIpcGetMemHandle)(&handle, ptr + 1));
 	OK(CU(cuIpcGetMemHandle)(&handle, ptr));
 	OK(CU(cuCtxSynchronize)());
 	FAILS(CUDA_ERROR_INVALID_CONTEXT,
