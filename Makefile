@@ -15,7 +15,9 @@
 #   make SAN=address,undefined test    a variant, in a folder of its own
 #
 # NO_DEPS=1 installs no packages, V=1 shows the commands, WERROR=1 makes
-# warnings fail, OPT="-O0 -g" and CC=clang choose how to compile.
+# warnings fail, OPT="-O0 -g" and CC=clang choose how to compile.  Kernels for
+# GPUs are in where nvcc is found in CUDA=/usr/local/cuda or PATH; NVCC= leaves
+# them out.
 -include config.mak
 
 PREFIX ?= /usr/local
@@ -25,6 +27,8 @@ DOCDIR ?= $(PREFIX)/share/doc/wreath
 CC ?= cc
 CXX ?= c++
 LD ?= ld
+CUDA ?= /usr/local/cuda
+NVCC ?= $(firstword $(wildcard $(CUDA)/bin/nvcc) $(shell command -v nvcc))
 OBJCOPY ?= objcopy
 OPT ?= -O2 -g
 Q := $(if $(V),,@)
@@ -113,6 +117,31 @@ $(filter $B/lib/reduce/avx2%,$(lib_obj)): simd := -ffp-contract=off -mavx2 \
 $(filter $B/lib/reduce/avx512%,$(lib_obj)): simd := -ffp-contract=off \
 	-mavx512f -mavx512bw -mavx512dq -mavx512vl -mf16c
 endif
+
+# The kernels of GPUs, one image for all variants: code for the first chip of
+# each generation (89 has instructions of its own for 8-bit floats), which the
+# others of it run, and PTX for what this nvcc does not know.  What wreath.h has
+# of it are the numbers of operations, which stay as they are (c_layout.sh), so
+# that another change there does not take this minute.
+gpu := $(if $(NVCC),build/gpu/reduce.fatbin)
+gpu_code := $(if $(NVCC),$(filter $(addprefix sm_,70 75 80 89 90 100 110 120),\
+	$(shell $(NVCC) --list-gpu-code)))
+gpu_ptx := $(if $(NVCC),$(lastword $(shell $(NVCC) --list-gpu-arch)))
+gpu_flags := -std=c++17 -O3 -fmad=false -Iinclude -Ilib -t 0 \
+	-Xfatbin -compress-all \
+	$(foreach a,$(gpu_code:sm_%=%),-gencode=arch=compute_$a,code=sm_$a) \
+	-gencode=arch=$(gpu_ptx),code=$(gpu_ptx) $(NVCCFLAGS)
+build/gpu/flags: force
+	@mkdir -p $(@D); echo '$(NVCC) $(gpu_flags)' | cmp -s - $@ || \
+		echo '$(NVCC) $(gpu_flags)' >$@
+
+build/gpu/reduce.fatbin: build/gpu/flags $(addprefix lib/reduce/,gpu.cu \
+		gpu.h gpu.inc number.h scalar.inc scalar_kernels.inc)
+	$(Q)$(NVCC) -fatbin $(gpu_flags) lib/reduce/gpu.cu -o $@.$$$$ && \
+		mv $@.$$$$ $@
+
+$B/lib/reduce/gpu_image.o: build/gpu/flags $(gpu)
+$B/lib/reduce/gpu_image.o: simd := $(if $(gpu),-DREDUCE_GPU_FATBIN='"$(gpu)"')
 
 # The workbench and the tests reach the rooms' doors, so they link this one.
 $B/lib.a: $(lib_obj)

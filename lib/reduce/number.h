@@ -189,14 +189,23 @@ NUMBER_FN uint16_t number_bf16_close(float x)
 	return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/* Its finite codes are those of float16 but for a bias less by 8. */
 NUMBER_FN float number_e4m3_open(uint8_t code)
 {
-	uint16_t f16 = (uint16_t)((code & 0x80) << 8 | (code & 0x7f) << 7);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+	uint32_t pair;
+
+	__asm__("cvt.rn.f16x2.e4m3x2 %0, %1;"
+		: "=r"(pair)
+		: "h"((uint16_t)code));
+	return number_f16_open((uint16_t)pair);
+#else
+	/* Its finite codes are those of float16 but for a bias less by 8. */
+	uint32_t f16 = (code & 0x80u) << 8 | (code & 0x7fu) << 7;
 
 	if ((code & 0x7f) == NUMBER_E4M3_NAN)
 		return number_f32(NUMBER_F32_NAN);
-	return number_f16_open(f16) * 256;
+	return number_f16_open((uint16_t)f16) * 256;
+#endif
 }
 
 NUMBER_FN uint8_t number_e4m3_close(float x)
