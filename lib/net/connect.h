@@ -10,10 +10,10 @@ struct net_record;
 struct net_verdict;
 
 /*
- * A connection is made in three steps: net_conn_new() fills the record for the peer, net_conn_ready()
- * takes the peer's and readies the queue pair, and when both ends have come so
- * far (a barrier), net_conn_reach() finds the way to the peer's slots.  Then
- * messages may be sent.
+ * A connection is made in three steps: net_conn_new() fills the record for the
+ * peer, net_conn_ready() takes the peer's and readies the queue pair, and when
+ * both ends have come so far (a barrier), net_conn_reach() finds the way to the
+ * peer's slots.  Then messages may be sent.
  *
  * net_conn_ready() returns WREATH_EAGAIN where the pair of ports does not
  * work, with the text set.  When it did at either end, both exchange verdicts,

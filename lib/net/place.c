@@ -88,6 +88,8 @@ static int grant_kinds(struct net_conn *conn, uint32_t kinds,
 	if (err)
 		return err;
 	conn->granted = (conn->granted & ~kinds) | grant.place.kinds;
+	if (conn->net->gpu)
+		grant.place.kinds |= NET_PLACE_GPU_OP;
 	grant.word = net_word(++conn->n_places_sent,
 			      signature ^ place_check(&grant.place));
 	if (sizeof(grant) > conn->max_inline)
@@ -255,7 +257,7 @@ static void take_output(struct net_conn *conn, const struct net_place *place)
 	now->output_rkey = place->output_rkey;
 	now->kinds = (now->kinds & ~(uint32_t)NET_PLACE_OUTPUT) |
 		     (place->kinds & NET_PLACE_OUTPUT);
-	conn->place_told = now->kinds;
+	conn->place_told = now->kinds | (place->kinds & NET_PLACE_GPU_OP);
 }
 
 static void take_input(struct net_conn *conn, const struct net_place *place)
@@ -272,7 +274,7 @@ static void take_input(struct net_conn *conn, const struct net_place *place)
 	now->input_rkey = place->input_rkey;
 	now->kinds = (now->kinds & ~(uint32_t)NET_PLACE_INPUT) |
 		     (place->kinds & NET_PLACE_INPUT);
-	conn->place_told = now->kinds;
+	conn->place_told = now->kinds | (place->kinds & NET_PLACE_GPU_OP);
 }
 
 bool net_place_take_one(struct net_conn *conn, enum net_place_kind kind,

@@ -29,6 +29,8 @@ enum net_place_kind {
 	 * and not by keys, and so by who has a GPU in the operation too. */
 	NET_PLACE_OUTPUT_GPU = 4,
 	NET_PLACE_INPUT_GPU = 8,
+	/* No place: whoever grants has a GPU in the operation. */
+	NET_PLACE_GPU_OP = 16,
 };
 
 /* What is to be granted; kinds that are not set are not. */
