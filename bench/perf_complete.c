@@ -138,6 +138,10 @@ static int complete_all(const struct bench_args *args,
 				    what->name);
 	if (!what->has_in_place)
 		options->halves = PERF_OUT;
+	if (options->memory == PERF_MANAGED &&
+	    options->buffers == PERF_REGISTER)
+		return bench_refuse(args, "--buffers register: managed memory "
+					  "moves, and cannot be registered");
 	if (options->json && options->csv && !strcmp(options->json, "-") &&
 	    !strcmp(options->csv, "-"))
 		return bench_refuse(args, "only one of --json and --csv can be "

@@ -163,34 +163,132 @@ static void compare(enum wreath_type type, enum wreath_op op, int round)
 		 (unsigned char)gpu.shadow[i]);
 }
 
-static void folds_have_the_bits_of_the_reference(void **state)
+/* Several at once, so that launches have more than one, and they depend. */
+static void do_batch(enum wreath_type type, enum wreath_op op, int round)
 {
 	static struct draft draft;
-	const char *cases = getenv("CASES");
-	int n = cases ? atoi_checked(cases) : 12;
-	int type, op, round;
+	size_t n_jobs = 1 + chance(12);
 	uint64_t number;
-	size_t i, n_jobs;
+	size_t i;
+
+	for (i = 0; i < N_REGIONS; i++)
+		gpu.skews[i] = chance(SKEW_MAX);
+	for (i = 0; i < n_jobs; i++) {
+		draw(&draft, type, op);
+		ok(mem_gpu_fold(gpu.mem, &draft.job, &number));
+		do_here(&draft);
+	}
+	ok(mem_gpu_drain(gpu.mem, 30000));
+	compare(type, op, round);
+}
+
+static void folds_have_the_bits_of_the_reference(void **state)
+{
+	int64_t n = 12;
+	int type, op, round;
 
 	(void)state;
+	if (getenv("CASES"))
+		assert_true(base_parse_int(getenv("CASES"), 1, 100000, &n));
 	for (type = 0; type < WREATH_N_TYPES; type++) {
 		fill_regions(wreath_type_size((enum wreath_type)type));
-		for (op = 0; op < WREATH_AVG; op++) {
-			for (round = 0; round < n; round++) {
-				for (i = 0; i < N_REGIONS; i++)
-					gpu.skews[i] = chance(SKEW_MAX);
-				n_jobs = 1 + chance(12);
-				for (i = 0; i < n_jobs; i++) {
-					draw(&draft, (enum wreath_type)type,
-					     (enum wreath_op)op);
-					ok(mem_gpu_fold(gpu.mem, &draft.job,
-							&number));
-					do_here(&draft);
-				}
-				ok(mem_gpu_drain(gpu.mem, 30000));
-				compare((enum wreath_type)type,
-					(enum wreath_op)op, round);
-			}
-		}
+		for (op = 0; op < WREATH_AVG; op++)
+			for (round = 0; round < n; round++)
+				do_batch((enum wreath_type)type,
+					 (enum wreath_op)op, round);
 	}
+}
+
+/* Places that no 32-bit number of bytes or elements reaches. */
+static void counts_may_exceed_32_bits(void **state)
+{
+	size_t count = ((size_t)1 << 32) + 12345;
+	size_t part = TOTAL;
+	void *src[2] = {NULL, NULL};
+	void *dst = NULL;
+	struct mem_job job = {
+		.fold = {.dst = &dst, .n_dst = 1, .n_src = 2, .count = count},
+		.type = WREATH_UINT8, .op = WREATH_SUM, .gpu_src = 3,
+		.gpu_dst = 1};
+	const void *from[2];
+	uint64_t number;
+	size_t i;
+
+	(void)state;
+	if (mem_gpu_about(gpu.mem)->bytes / 4 < count ||
+	    mem_gpu_alloc(count, 0, &src[0]) ||
+	    mem_gpu_alloc(count, 0, &src[1]) ||
+	    mem_gpu_alloc(count, 0, &dst)) {
+		mem_free(src[0]);
+		mem_free(src[1]);
+		print_message("the GPU has no room for three times 4 GB\n");
+		skip();
+	}
+	from[0] = src[0];
+	from[1] = src[1];
+	job.fold.src = from;
+	ok(bench_gpu_put_fill(&gpu.cuda, src[0], 17, count));
+	ok(bench_gpu_put_fill(&gpu.cuda, src[1], 250, count));
+	ok(bench_gpu_put_fill(&gpu.cuda, dst, 0, count));
+	ok(bench_gpu_wait(&gpu.cuda));
+	ok(mem_gpu_fold(gpu.mem, &job, &number));
+	ok(mem_gpu_drain(gpu.mem, 30000));
+	ok(bench_gpu_copy(&gpu.cuda, gpu.got, (char *)dst + count - part,
+			  part));
+	ok(mem_free(src[0]));
+	ok(mem_free(src[1]));
+	ok(mem_free(dst));
+	for (i = 0; i < part; i++)
+		assert_int_equal((unsigned char)gpu.got[i], 11);
+}
+
+static int open_all(void **state)
+{
+	void *memory;
+
+	(void)state;
+	gpu.state = test_seed();
+	ok(bench_gpu_open(0, &gpu.cuda));
+	ok(mem_gpu_open(0, REGION, &gpu.mem));
+	ok(mem_gpu_alloc(N_DEVICE * REGION, 0, &memory));
+	gpu.device = memory;
+	ok(mem_pinned_new((N_REGIONS - N_DEVICE) * REGION, &memory));
+	gpu.pinned = memory;
+	gpu.shadow = malloc(TOTAL);
+	gpu.got = malloc(TOTAL);
+	gpu.scratch = malloc(2 * REGION);
+	assert_true(gpu.shadow && gpu.got && gpu.scratch);
+	print_message("GPU 0: %s, %s%s\n", mem_gpu_about(gpu.mem)->name,
+		      mem_gpu_about(gpu.mem)->has_kernels
+			      ? "by kernels" : "staged: ",
+		      mem_gpu_about(gpu.mem)->why);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	mem_gpu_close(gpu.mem);
+	mem_free(gpu.device);
+	mem_pinned_free(gpu.pinned);
+	free(gpu.shadow);
+	free(gpu.got);
+	free(gpu.scratch);
+	bench_gpu_close(&gpu.cuda);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(folds_have_the_bits_of_the_reference),
+		cmocka_unit_test(counts_may_exceed_32_bits),
+	};
+
+	alarm(300);
+	if (mem_cuda_load()) {
+		printf("%s\n", wreath_error_text());
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, open_all, close_all);
 }
