@@ -187,7 +187,8 @@ bool cuda_ipc_is_off(void);
  */
 int cuda_error(int result, const char *operation, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), cold));
-/* "CUDA_ERROR_X (text)", of 128 bytes at most. */
+const char *cuda_name(int result);
+/* "CUDA_ERROR_X (number: text)". */
 void cuda_describe(int result, char out[128]);
 
 /* ---- devices.c ---- */
@@ -202,9 +203,9 @@ struct cuda_gpu {
 	struct CUctx_st *ctx;
 	/* Always empty: asking for it tells whether the context is broken. */
 	struct CUstream_st *probe;
-	int n_multiprocessors, priority;
+	int n_multiprocessors, priority, is_unified;
 	bool uses_host_pointers; /* of memory that is registered, too */
-	bool is_retained;
+	_Atomic bool is_retained;
 	struct mem_gpu_info info;
 	/* Of kernels.c. */
 	bool has_module;
@@ -228,6 +229,7 @@ void cuda_leave(void);
  */
 struct cuda_visit {
 	int capture_mode;
+	bool is_relaxed;
 };
 int cuda_visit(const struct cuda_gpu *gpu, struct cuda_visit *visit);
 void cuda_visit_end(struct cuda_visit *visit);

@@ -62,16 +62,23 @@ static const struct meaning *find(int result)
 	return &other;
 }
 
-void cuda_describe(int result, char out[128])
+const char *cuda_name(int result)
 {
 	const char *name = NULL;
-	const char *text = NULL;
 
 	if (!cuda.error_name || cuda.error_name(result, &name) || !name)
-		name = "an error that the driver has no name for";
+		return "an error that the driver has no name for";
+	return name;
+}
+
+void cuda_describe(int result, char out[128])
+{
+	const char *text = NULL;
+
 	if (!cuda.error_string || cuda.error_string(result, &text) || !text)
 		text = "no text";
-	snprintf(out, 128, "%.60s (%d: %.50s)", name, result, text);
+	snprintf(out, 128, "%.60s (%d: %.50s)", cuda_name(result), result,
+		 text);
 }
 
 int cuda_error(int result, const char *operation, const char *fmt, ...)

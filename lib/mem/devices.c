@@ -34,13 +34,13 @@ void cuda_leave(void)
 static void relax(struct cuda_visit *visit)
 {
 	visit->capture_mode = CUDA_CAPTURE_RELAXED;
-	if (cuda.capture_mode)
-		cuda.capture_mode(&visit->capture_mode);
+	visit->is_relaxed = cuda.capture_mode &&
+			    !cuda.capture_mode(&visit->capture_mode);
 }
 
 static void unrelax(struct cuda_visit *visit)
 {
-	if (cuda.capture_mode)
+	if (visit->is_relaxed)
 		cuda.capture_mode(&visit->capture_mode);
 }
 
@@ -71,11 +71,44 @@ int cuda_gpu_health(const struct cuda_gpu *gpu)
 	return result == CUDA_NOT_READY ? CUDA_OK : result;
 }
 
-static int attribute(const struct cuda_gpu *gpu, int which)
+/* Of a driver that does not know it yet it is 0. */
+static int attribute(const struct cuda_gpu *gpu, int which, int *out)
 {
-	int value = 0;
+	int result;
 
-	return cuda.device_attribute(&value, which, gpu->device) ? 0 : value;
+	*out = 0;
+	result = cuda.device_attribute(out, which, gpu->device);
+	return result == CUDA_INVALID_VALUE ? 0 : result;
+}
+
+static int read_attributes(struct cuda_gpu *gpu)
+{
+	struct mem_gpu_info *info = &gpu->info;
+	int has_dmabuf, ordering, uses_host_pointers;
+	struct {
+		int which;
+		int *out;
+	} rows[] = {
+		{CUDA_DEVICE_MULTIPROCESSORS, &gpu->n_multiprocessors},
+		{CUDA_DEVICE_UNIFIED_ADDRESSING, &gpu->is_unified},
+		{CUDA_DEVICE_CAPABILITY_MAJOR, &info->major},
+		{CUDA_DEVICE_CAPABILITY_MINOR, &info->minor},
+		{CUDA_DEVICE_USES_HOST_POINTERS, &uses_host_pointers},
+		{CUDA_DEVICE_RDMA_ORDERING, &ordering},
+		{CUDA_DEVICE_DMA_BUF, &has_dmabuf},
+	};
+	size_t i;
+
+	for (i = 0; i < base_countof(rows); i++) {
+		int result = attribute(gpu, rows[i].which, rows[i].out);
+
+		if (result)
+			return result;
+	}
+	info->has_dmabuf = cuda.mem_dmabuf && has_dmabuf;
+	info->needs_flush = ordering < CUDA_ORDERING_OWNER;
+	gpu->uses_host_pointers = uses_host_pointers;
+	return 0;
 }
 
 /* What can be known without a context. */
@@ -107,18 +140,13 @@ static int describe(int number, struct cuda_gpu *gpu)
 		call = "cuDeviceTotalMem";
 		result = cuda.device_bytes(&info->bytes, gpu->device);
 	}
+	if (!result) {
+		call = "cuDeviceGetAttribute";
+		result = read_attributes(gpu);
+	}
 	if (result)
 		return cuda_error(result, call, "GPU %d", number);
 	memcpy(info->uuid, uuid.bytes, sizeof(info->uuid));
-	info->major = attribute(gpu, CUDA_DEVICE_CAPABILITY_MAJOR);
-	info->minor = attribute(gpu, CUDA_DEVICE_CAPABILITY_MINOR);
-	info->has_dmabuf = cuda.mem_dmabuf &&
-			   attribute(gpu, CUDA_DEVICE_DMA_BUF);
-	info->needs_flush = attribute(gpu, CUDA_DEVICE_RDMA_ORDERING) <
-			    CUDA_ORDERING_OWNER;
-	gpu->n_multiprocessors = attribute(gpu, CUDA_DEVICE_MULTIPROCESSORS);
-	gpu->uses_host_pointers =
-		attribute(gpu, CUDA_DEVICE_USES_HOST_POINTERS);
 	return 0;
 }
 
@@ -129,7 +157,7 @@ static int retain(struct cuda_gpu *gpu)
 	int least = 0;
 	int result;
 
-	if (!attribute(gpu, CUDA_DEVICE_UNIFIED_ADDRESSING))
+	if (!gpu->is_unified)
 		return base_error(WREATH_EUNSUP,
 				  "GPU %d (%s) has no unified addresses, which "
 				  "wreath needs", gpu->number, gpu->info.name);
@@ -169,11 +197,14 @@ int mem_gpu_count(void)
 static int check_number(int number)
 {
 	int err = mem_cuda_load();
-	int n;
+	int n = 0;
+	int result;
 
 	if (err)
 		return err;
-	n = mem_gpu_count();
+	result = cuda.device_count(&n);
+	if (result)
+		return cuda_error(result, "cuDeviceGetCount", "GPU %d", number);
 	if (n > CUDA_GPUS_MAX)
 		n = CUDA_GPUS_MAX;
 	if (number < 0 || number >= n)
@@ -183,20 +214,34 @@ static int check_number(int number)
 	return 0;
 }
 
+static bool is_retained(const struct cuda_gpu *gpu)
+{
+	/* Pairs with the release in cuda_gpu_get(): all is filled in. */
+	return atomic_load_explicit(&gpu->is_retained, memory_order_acquire);
+}
+
 int cuda_gpu_get(int number, struct cuda_gpu **out)
 {
 	struct cuda_gpu *gpu;
-	int err = check_number(number);
+	int err;
 
+	if (number >= 0 && number < CUDA_GPUS_MAX &&
+	    is_retained(&devices.gpus[number])) {
+		*out = &devices.gpus[number];
+		return 0;
+	}
+	err = check_number(number);
 	if (err)
 		return err;
 	gpu = &devices.gpus[number];
 	pthread_mutex_lock(&devices.lock);
-	if (!gpu->is_retained) {
+	if (!is_retained(gpu)) {
 		err = describe(number, gpu);
 		if (!err)
 			err = retain(gpu);
-		gpu->is_retained = !err;
+		/* Pairs with the acquire in is_retained(). */
+		atomic_store_explicit(&gpu->is_retained, !err,
+				      memory_order_release);
 	}
 	pthread_mutex_unlock(&devices.lock);
 	if (err)

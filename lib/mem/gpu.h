@@ -79,6 +79,8 @@ struct mem_gpu_info {
 /* The number there are in *n_gpus, 0 without CUDA.  WREATH_EINVAL. */
 int mem_gpu_count(void);
 int mem_gpu_info(int gpu, struct mem_gpu_info *out);
+/* Do kernels on @gpu reach memory of @other?  Makes no context. */
+bool mem_gpu_reaches(int gpu, int other);
 
 /* Device memory that is best for registration; mem_free() frees it. */
 int mem_gpu_alloc(size_t bytes, int gpu, void **out);

@@ -246,7 +246,7 @@ static int issue(struct mem_gpu *gpu, bool *more)
 		return err;
 	}
 	/* It may read what a staged job is still to write. */
-	if (!stage_is_clear(gpu))
+	if (gpu->n_pieces)
 		return 0;
 	*more = true;
 	if (!job->count) {

@@ -12,8 +12,8 @@
 #include "mem/cuda.h"
 #include "reduce/gpu.h"
 
-/* Stages of memory that are under way: one is copied in, one is folded, one is
- * copied out, and one makes up for what is late. */
+/* Pieces under way: one is copied in, one is folded, one is copied out, and one
+ * makes up for what is late. */
 #define STAGES 4
 
 enum job_kind {
@@ -36,12 +36,11 @@ struct job {
 	void *dst[REDUCE_MAX];
 };
 
-/* A part of a staged job, in a stage of its own. */
+/* A part of a staged job that is copied in or was, in memory of its own. */
 struct piece {
 	uint64_t number; /* of the job */
 	size_t at, count;
-	uint64_t mark; /* of what was copied in, then of what was copied out */
-	bool is_folded;
+	uint64_t mark; /* of what was copied in */
 	/* Each operand that is staged has as many bytes. */
 	size_t room;
 	char *memory;
@@ -70,9 +69,8 @@ struct mem_gpu {
 	int error; /* stays */
 	char text[512];
 
-	/* Pieces [first, first + n) of the ring; the first n_folded of them
-	 * are folded. */
-	uint64_t first_piece, n_pieces, n_folded;
+	/* Pieces [first, first + n) of the ring, which are to be folded. */
+	uint64_t first_piece, n_pieces;
 	struct piece pieces[STAGES];
 	size_t stage_bytes;
 	char *stages; /* pinned */
@@ -108,12 +106,10 @@ void gpu_imports_close(struct mem_gpu *gpu);
 
 /* Pinned memory for operands of @fold_bytes. */
 int stages_init(struct mem_gpu *gpu, size_t fold_bytes);
-/* Begin pieces of the next job, as far as there is room; true: all. */
+/* Begin pieces of the next job, as far as there is room; *@all: to its end. */
 int stage_begin(struct mem_gpu *gpu, struct job *job, bool *all);
 /* Whether a piece could be carried on. */
 bool stage_can_go(struct mem_gpu *gpu);
 int stage_carry_on(struct mem_gpu *gpu);
-/* No staged job has results that the stream was not given. */
-bool stage_is_clear(const struct mem_gpu *gpu);
 
 #endif

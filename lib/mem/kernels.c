@@ -74,11 +74,8 @@ err_close:
 
 static void why(struct cuda_gpu *gpu, int result, const char *what)
 {
-	char text[128];
-
-	cuda_describe(result, text);
 	snprintf(gpu->info.why, sizeof(gpu->info.why), "%.60s: %.60s", what,
-		 text);
+		 cuda_name(result));
 }
 
 static bool look_up(struct cuda_gpu *gpu, unsigned int type, unsigned int op)

@@ -89,7 +89,7 @@ static bool is_held(struct mem_gpu *gpu, const struct job *job)
 {
 	uint64_t i;
 
-	for (i = gpu->n_folded; i < gpu->n_pieces; i++) {
+	for (i = 0; i < gpu->n_pieces; i++) {
 		const struct job *before =
 			gpu_job(gpu, piece_at(gpu, i)->number);
 
@@ -133,7 +133,6 @@ static int begin_piece(struct mem_gpu *gpu, struct job *job)
 	piece->count = count;
 	piece->room = room;
 	piece->mark = gpu->mark;
-	piece->is_folded = false;
 	job->n_begun += count;
 	gpu->n_pieces++;
 	return 0;
@@ -229,38 +228,28 @@ static int finish_piece(struct mem_gpu *gpu, struct piece *piece)
 		err = gpu_mark(gpu);
 	if (err)
 		return err;
-	piece->mark = gpu->mark;
-	piece->is_folded = true;
-	gpu->n_folded++;
 	if (piece->at + piece->count == job->count)
 		job->mark = gpu->mark;
+	/*
+	 * Its memory may be used again although it is still copied out: what
+	 * is copied into it comes later in the stream, and a piece that is not
+	 * copied in is folded when all before it is done.
+	 */
+	gpu->first_piece++;
+	gpu->n_pieces--;
 	return 0;
-}
-
-bool stage_is_clear(const struct mem_gpu *gpu)
-{
-	return gpu->n_folded == gpu->n_pieces;
 }
 
 bool stage_can_go(struct mem_gpu *gpu)
 {
-	return gpu->n_pieces &&
-	       (piece_at(gpu, 0)->mark <= gpu->mark_seen ||
-		(gpu->n_folded < gpu->n_pieces &&
-		 piece_at(gpu, gpu->n_folded)->mark <= gpu->mark_seen));
+	return gpu->n_pieces && piece_at(gpu, 0)->mark <= gpu->mark_seen;
 }
 
 int stage_carry_on(struct mem_gpu *gpu)
 {
 	int err = 0;
 
-	while (!err && gpu->n_folded < gpu->n_pieces &&
-	       piece_at(gpu, gpu->n_folded)->mark <= gpu->mark_seen)
-		err = finish_piece(gpu, piece_at(gpu, gpu->n_folded));
-	while (gpu->n_folded && piece_at(gpu, 0)->mark <= gpu->mark_seen) {
-		gpu->first_piece++;
-		gpu->n_folded--;
-		gpu->n_pieces--;
-	}
+	while (!err && stage_can_go(gpu))
+		err = finish_piece(gpu, piece_at(gpu, 0));
 	return err;
 }

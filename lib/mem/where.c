@@ -39,10 +39,16 @@ static bool is_readable(const void *ptr)
 	return readable;
 }
 
+/* Never 0, which is what is in an empty place. */
+static uintptr_t name_of(const void *ptr)
+{
+	return (uintptr_t)ptr >> 12 | (uintptr_t)1 << 63;
+}
+
 static bool is_host(const void *ptr)
 {
 	_Atomic uintptr_t *page = page_of(ptr);
-	uintptr_t at = (uintptr_t)ptr >> 12;
+	uintptr_t at = name_of(ptr);
 
 	/* A lost update costs a probe. */
 	if (base_likely(atomic_load_explicit(page, memory_order_relaxed) == at))
@@ -57,8 +63,7 @@ static void forget(const void *ptr)
 {
 	_Atomic uintptr_t *page = page_of(ptr);
 
-	if (atomic_load_explicit(page, memory_order_relaxed) ==
-	    (uintptr_t)ptr >> 12)
+	if (atomic_load_explicit(page, memory_order_relaxed) == name_of(ptr))
 		atomic_store_explicit(page, 0, memory_order_relaxed);
 }
 

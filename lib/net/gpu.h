@@ -24,7 +24,8 @@ struct verbs_device;
 
 /*
  * Make the slots of @conn known to CUDA, ours and the peer's, once: true where
- * all are, so that kernels read and write them.  May block for milliseconds.
+ * all are, so that kernels read and write them.  For an operation with a GPU
+ * (net->gpu), on a connection that is ready.  May block for milliseconds.
  */
 bool net_conn_pin(struct net_conn *conn);
 

@@ -147,6 +147,8 @@ struct net {
 	 * buffers are in memory of the host. */
 	struct mem_gpu *gpu;
 	bool has_ipc; /* ranks of this host import each other's GPU memory */
+	bool must_flush; /* memory of a GPU was granted by key */
+	uint64_t n_granted; /* of it, ever */
 	struct net_gpu_way *ways;
 	struct net_flusher *flushers;
 	/* Cold. */

@@ -4,7 +4,7 @@
 here=$(dirname "$0")
 {
 	find include lib bench examples test -name '*.[ch]' -o -name '*.inc' \
-		-o -name '*.cc' -o -name '*.sh' -o -name '*.awk' -o \
-		-name '*.map'
+		-o -name '*.cc' -o -name '*.cu' -o -name '*.sh' \
+		-o -name '*.awk' -o -name '*.map'
 	echo Makefile
 } | sort | xargs awk -f "$here/columns.awk" -f "$here/strip.awk"

@@ -3,5 +3,5 @@
 # Who includes whom is as lib/rooms allows.
 here=$(dirname "$0")
 find include lib bench examples test -name '*.[ch]' -o -name '*.inc' -o \
-	-name '*.cc' | sort | xargs awk -f "$here/rooms.awk" \
+	-name '*.cc' -o -name '*.cu' | sort | xargs awk -f "$here/rooms.awk" \
 	-f "$here/strip.awk" lib/rooms

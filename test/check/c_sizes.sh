@@ -5,7 +5,7 @@ here=$(dirname "$0")
 {
 	find include lib bench examples test \
 		-name '*.[ch]' -o -name '*.inc' -o -name '*.cc' -o \
-		-name '*.sh' -o -name '*.awk'
+		-name '*.cu' -o -name '*.sh' -o -name '*.awk'
 	echo Makefile
 } | sort | xargs awk -f "$here/sizes.awk" -f "$here/strip.awk" \
 	"${SIZES_ALLOW:-$here/sizes.allow}"

@@ -3,8 +3,9 @@
 # Every source says its licence in its first lines.
 faults=$({
 	find include lib bench examples test .ci -name '*.[ch]' -o \
-		-name '*.inc' -o -name '*.cc' -o -name '*.sh' -o \
-		-name '*.awk' -o -name '*.map' -o -path .ci/run
+		-name '*.inc' -o -name '*.cc' -o -name '*.cu' -o \
+		-name '*.sh' -o -name '*.awk' -o \
+		-name '*.map' -o -path .ci/run
 	echo Makefile
 } | sort | while read -r file; do
 	head -n 5 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||

@@ -14,10 +14,12 @@
 }
 
 /[ \t]$/ { complain("blanks at the end") }
-/^    / && FILENAME ~ /\.([ch]|inc)$/ { complain("indented by blanks, not tabs") }
+/^    / && FILENAME ~ /\.([ch]|inc|cu)$/ {
+	complain("indented by blanks, not tabs")
+}
 
 # Comments of C are the long ones; what is not done is an issue, not a remark.
-FILENAME ~ /\.([ch]|inc|cc)$/ {
+FILENAME ~ /\.([ch]|inc|cu|cc)$/ {
 	strip($0)
 	if (had_slashes)
 		complain("a comment of two slashes")

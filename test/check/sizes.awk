@@ -37,7 +37,7 @@ function end_file()
 FNR == 1 {
 	end_file()
 	file = FILENAME
-	is_c = file ~ /\.([ch]|inc)$/
+	is_c = file ~ /\.([ch]|inc|cu)$/
 	limit = file ~ /^test\// ? 90 : 70
 	start = 0
 }

@@ -58,7 +58,7 @@ static int take_copy(struct fake_item *item, const struct way *way,
 	pthread_mutex_unlock(&fake_lock);
 	if (err)
 		return err;
-	/* From device to device nobody waits, though the call be synchronous. */
+	/* From device to device nobody waits, whatever the call says. */
 	*waits = way->is_async ? item->dst_is_host
 			       : syncs || !(src_is_device && dst_is_device);
 	if (!item->src_is_host || *waits)

@@ -20,9 +20,13 @@ static void on_fault(int number)
 static bool faults(cu_ptr at)
 {
 	volatile char *byte = (volatile char *)(uintptr_t)at;
+	const char *under = getenv("TEST_UNDER");
 	void (*before)(int) = signal(SIGSEGV, on_fault);
 	bool is_fault = true;
 
+	/* Where each fault is a failure, none is made. */
+	if (under && !strcmp(under, "valgrind"))
+		return true;
 	if (!sigsetjmp(after_fault, 1)) {
 		(void)*byte;
 		is_fault = false;
@@ -47,7 +51,8 @@ static void touch(void)
 		CHECK(bytes[i] == 0xfb);
 	OK(CU(cuMemAllocManaged)(&managed, 100, CU_MEM_ATTACH_GLOBAL));
 	OK(CU(cuMemHostAlloc)(&pinned, 100, 0));
-	CHECK(!faults(managed) && !faults((uintptr_t)pinned));
+	*(char *)(uintptr_t)managed = 1;
+	*(char *)pinned = 1;
 	OK(CU(cuMemFree_v2)(ptr));
 	CHECK(faults(ptr));
 	OK(CU(cuMemFree_v2)(managed));

@@ -36,15 +36,18 @@ static void handle_of(const char *text, struct cu_ipc *out)
 static int run_other(const struct cu_ipc *handle)
 {
 	char text[2 * sizeof(*handle) + 1];
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	int status = -1;
 	pid_t pid;
 
+	CHECK(n > 0);
+	path[n] = 0;
 	text_of(handle, text);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid) {
-		execl("/proc/self/exe", "t_cuda_share", mode, text,
-		      (char *)NULL);
+		execl(path, path, mode, text, (char *)NULL);
 		_exit(3);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid);
