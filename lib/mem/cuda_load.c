@@ -169,6 +169,11 @@ bool cuda_is_here(void)
 	return look_again(n_loads);
 }
 
+bool mem_cuda_is_here(void)
+{
+	return cuda_is_here();
+}
+
 bool cuda_is_off(void)
 {
 	return load.is_off;

@@ -304,3 +304,10 @@ int mem_cuda_device(void)
 		return -1;
 	return device;
 }
+
+int mem_gpu_held(void)
+{
+	struct cuda_gpu *gpu = cuda_is_here() ? cuda_gpu_any() : NULL;
+
+	return gpu ? gpu->number : -1;
+}

@@ -55,6 +55,9 @@ struct mem_where {
  */
 int mem_where(const void *ptr, struct mem_where *out);
 
+/* Is there CUDA in this process?  If not no pointer is a GPU's: 10 ns. */
+bool mem_cuda_is_here(void);
+
 /*
  * Load CUDA's driver where that was not done.  WREATH_EUNSUP with one sentence
  * why there is none: not installed, too old, no device, WREATH_GPU=off.
@@ -62,6 +65,8 @@ int mem_where(const void *ptr, struct mem_where *out);
 int mem_cuda_load(void);
 /* The device of the calling thread's current context; -1: none, no CUDA. */
 int mem_cuda_device(void);
+/* A GPU that this process uses by calls of ours; -1: none so far. */
+int mem_gpu_held(void);
 
 /* What is known of a GPU, for `wreath info` and the log. */
 struct mem_gpu_info {

@@ -46,13 +46,17 @@ static uint64_t uuid_word(const unsigned char uuid[16])
 
 void net_ipc_offer(const struct base_env *env, struct net_ipc_offer *out)
 {
-	/* Who has no context yet would have to make one to know. */
-	int gpu = env->value[BASE_ENV_GPU_IPC] ? -1 : mem_cuda_device();
 	struct mem_gpu_info info;
 	size_t n = 0;
-	int i;
+	int gpu, i;
 
 	memset(out, 0, sizeof(*out));
+	if (env->value[BASE_ENV_GPU_IPC])
+		return;
+	/* Who has no context yet would have to make one to know. */
+	gpu = mem_cuda_device();
+	if (gpu < 0)
+		gpu = mem_gpu_held();
 	if (gpu < 0 || mem_gpu_info(gpu, &info))
 		return;
 	out->space = space();
