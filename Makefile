@@ -74,6 +74,7 @@ bench_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard bench/*.c)))
 unit_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/unit/t_*.c)))
 vm_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/vm/*.c)))
 loop_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/loop/t_*.c)))
+gpu_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/gpu/t_*.c)))
 # What test programs of one folder share: its other .c files.
 unit_help := $(patsubst %.c,$B/%.o,$(filter-out test/unit/t_%,\
 	$(sort $(wildcard test/unit/*.c))))
@@ -97,6 +98,7 @@ all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command) \
 	$B/libwreath-nccl.so $(nccl_links)
 unit: $(unit_bin)
 loop: $(loop_bin)
+gpu: $(gpu_bin) $B/cuda/libcuda.so.1
 examples: $(example_bin)
 # Gloo has its own program, where it is installed.
 gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
@@ -109,7 +111,8 @@ nccl_test := $(foreach kind,own $(if $(nccl_h),theirs),$(addprefix \
 	$B/test/nccl/own/gpu
 nccl-test: $(nccl_test)
 # Everything that the tests run.
-bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin)
+bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin) \
+	$(gpu_bin)
 
 # Written only when it differs, so that other flags mean other objects.
 flags := $(CC) $(cppflags) $(filter-out -Werror,$(cflags)) $(ldflags)
@@ -211,6 +214,10 @@ $B/test/unit/%: $B/test/unit/%.o $(unit_help) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
 
 $B/test/loop/%: $B/test/loop/%.o $(loop_help) $B/lib.a
+	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
+
+# Programs that want a GPU, or the simulated one.
+$B/test/gpu/%: $B/test/gpu/%.o $(loop_help) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
 
 # Programs that run in virtual machines only.
@@ -398,6 +405,7 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(nccl_obj:.o=.d) $(bench_obj:.o=.d) \
-	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(unit_help:.o=.d) \
+	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(gpu_bin:=.d) \
+	$(unit_help:.o=.d) \
 	$(loop_help:.o=.d) $(example_bin:=.d) $(dropin_obj:.o=.d) \
 	$(cuda_obj:.o=.d) $(wildcard $B/test/nccl/*/*.d)
