@@ -77,6 +77,7 @@ unit_help := $(patsubst %.c,$B/%.o,$(filter-out test/unit/t_%,\
 loop_help := $(patsubst %.c,$B/%.o,$(filter-out test/loop/t_%,\
 	$(sort $(wildcard test/loop/*.c))))
 dropin_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/dropin/*.c)))
+cuda_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/cuda/*.c)))
 example_src := $(sort $(wildcard examples/*.c examples/*.cc))
 example_bin := $(addprefix $B/,$(basename $(example_src)))
 # nccl-tests' names for parts of the command.
@@ -93,7 +94,7 @@ examples: $(example_bin)
 gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
 dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
 # Everything that the tests run.
-bins: all unit loop examples dropin $(vm_bin)
+bins: all unit loop examples dropin $B/cuda/libcuda.so.1 $(vm_bin)
 
 # Written only when it differs, so that other flags mean other objects.
 flags := $(CC) $(cppflags) $(filter-out -Werror,$(cflags)) $(ldflags)
@@ -193,6 +194,16 @@ $B/soft/libibverbs.so.1: $(dropin_obj) $B/lib.a test/dropin/dropin.map
 		-Wl,--version-script=test/dropin/dropin.map \
 		-Wl,-z,relro,-z,now $(ldflags) $(dropin_obj) $B/lib.a \
 		$(ldlibs) -o $@
+
+# A simulation of CUDA's driver, which tests find by its path.
+$(cuda_obj): visible := -fvisibility=default
+$B/cuda/libcuda.so.1: $(cuda_obj) $B/lib.a test/cuda/cuda.map
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 \
+		-Wl,--version-script=test/cuda/cuda.map \
+		-Wl,-z,relro,-z,now,-z,nodelete $(ldflags) $(cuda_obj) \
+		$B/lib.a $(ldlibs) -o $@
+$(unit_bin) $(loop_bin): | $B/cuda/libcuda.so.1
 
 $B/soft/ucx.so: $B/test/dropin/preload/ucx.o
 	@mkdir -p $(@D)
@@ -306,4 +317,4 @@ clean:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
 	$(vm_bin:=.d) $(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
-	$(dropin_obj:.o=.d)
+	$(dropin_obj:.o=.d) $(cuda_obj:.o=.d)

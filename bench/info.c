@@ -15,6 +15,7 @@ struct info {
 	struct info_source sources[2];
 	char no_cm[512]; /* why librdmacm cannot connect; "" if it can */
 	struct info_rails near, far; /* within this host, and beyond */
+	struct info_gpus gpus;
 	struct base_env env;
 	bool has_env;
 };
@@ -28,9 +29,10 @@ static const struct bench_option options[] = {
 static const char usage_line[] = "wreath info [--json]";
 static const char usage_text[] =
 	"Shows the devices of libibverbs and of the soft device, their ports "
-	"and\naddresses with what becomes of them, and every WREATH_* "
-	"variable: its value,\nwhere that came from, and what it is for.  Exit "
-	"status 1 if a variable's value\nis refused.";
+	"and\naddresses with what becomes of them, the GPUs and how devices "
+	"reach their\nmemory, and every WREATH_* variable: its value, where "
+	"that came from, and what\nit is for.  Exit status 1 if a variable's "
+	"value is refused.";
 
 /* An id carries a secret: whoever reads the screen must not get it. */
 static const char *shown(const struct info *info, int i)
@@ -129,6 +131,7 @@ static void print(const struct info *info)
 	printf("\nrails, if all ranks have such ports\n");
 	print_rails("within this host", &info->near);
 	print_rails("between hosts", &info->far);
+	info_print_gpus(&info->gpus);
 	printf("\nsettings\n");
 	for (i = 0; i < BASE_N_ENV; i++)
 		printf("  %-22s %-14s %-13s %s\n", table[i].name,
@@ -257,7 +260,9 @@ static void print_json(const struct info *info)
 	json_rails("within_host", &info->near);
 	printf(",\n    ");
 	json_rails("between_hosts", &info->far);
-	printf("\n  },\n  \"settings\": [");
+	printf("\n  },\n  ");
+	info_json_gpus(&info->gpus);
+	printf(",\n  \"settings\": [");
 	for (i = 0; info->has_env && i < BASE_N_ENV; i++) {
 		printf("%s\n    {", i ? "," : "");
 		json_pair("name", table[i].name);
@@ -302,6 +307,8 @@ int info_main(int argc, char **argv)
 		info_probe_rails(env, true, &info.near);
 		info_probe_rails(env, false, &info.far);
 	}
+	info_probe_gpus(env, &info.sources[0], verbs_ibv, &info.sources[1],
+			soft_table, &info.gpus);
 	if (info.as_json)
 		print_json(&info);
 	else

@@ -13,6 +13,8 @@
 #define INFO_DEVICES_MAX 64
 #define INFO_GIDS_MAX 64
 #define INFO_RAILS_MAX 4
+#define INFO_GPUS_MAX 16
+#define INFO_WAYS_MAX 16
 
 struct info_gid {
 	int index;
@@ -64,6 +66,27 @@ struct info_rails {
 	} rails[INFO_RAILS_MAX];
 };
 
+struct info_gpu {
+	char error[512]; /* why nothing is known of it, or "" */
+	char name[64];
+	char pci[16];
+	size_t bytes;
+	int major, minor; /* of the compute capability */
+	bool needs_flush; /* after what devices wrote */
+	char no_kernels[128]; /* why folds are staged; "" where they are not */
+	int n_ways;
+	struct info_way {
+		char device[64];
+		char text[512]; /* how it reaches the memory, or why not */
+	} ways[INFO_WAYS_MAX];
+};
+
+struct info_gpus {
+	char none[512]; /* why there are none, or "" */
+	int n;
+	struct info_gpu gpus[INFO_GPUS_MAX];
+};
+
 /*
  * Ask for all that there is; what fails is said in the errors.  @env are the
  * settings that choose, NULL where they cannot be read.
@@ -74,6 +97,15 @@ void info_probe(int (*get)(const struct verbs_table **out), const char *name,
 void info_probe_cm(char why[512]);
 void info_probe_rails(const struct base_env *env, bool one_host,
 		      struct info_rails *rails);
+/* Of all devices in @ibv and @soft.  Starts CUDA's driver. */
+void info_probe_gpus(const struct base_env *env,
+		     const struct info_source *ibv,
+		     int (*get_ibv)(const struct verbs_table **out),
+		     const struct info_source *soft,
+		     int (*get_soft)(const struct verbs_table **out),
+		     struct info_gpus *gpus);
+void info_print_gpus(const struct info_gpus *gpus);
+void info_json_gpus(const struct info_gpus *gpus);
 void info_release(struct info_source *source);
 
 #endif

@@ -402,7 +402,7 @@ WREATH_API int wreath_op_create_scaled_sum(const void *scalar,
 					   struct wreath_comm *comm,
 					   enum wreath_op *op);
 
-/* Operations that use it must be done. */
+/* Operations that use it may still wait in a stream. */
 WREATH_API int wreath_op_destroy(enum wreath_op op, struct wreath_comm *comm);
 
 /*

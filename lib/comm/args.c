@@ -12,9 +12,7 @@
 
 static const struct comm_factor *factor_of(const struct comm_op *op)
 {
-	if (!sched_is_reducing(op->collective) || op->op < WREATH_OP_USER)
-		return NULL;
-	return op->comm->factors[op->op - WREATH_OP_USER];
+	return sched_is_reducing(op->collective) ? op->factor : NULL;
 }
 
 static size_t list_bytes(size_t n, size_t *most, const size_t *bytes)
@@ -138,6 +136,8 @@ static void fold_args(const struct comm_op *op, struct exec_args *args)
 	if (!sched_is_reducing(op->collective))
 		fold = WREATH_SUM;
 	args->fold = mem_fold(op->type, fold);
+	args->type = op->type;
+	args->op = fold;
 	args->divisor = 0;
 	if (sched_is_reducing(op->collective) && op->op == WREATH_AVG)
 		args->divisor = (unsigned int)op->comm->n_ranks;
@@ -152,11 +152,15 @@ int comm_args(const struct comm_op *op, struct exec_args *args)
 	/* Bytes are not written to through a pointer to const. */
 	const struct exec_blocks in = {.base = (char *)(uintptr_t)op->send};
 	const struct exec_blocks out = {.base = op->recv};
+	int err;
 
 	args->elem_bytes = wreath_type_size(op->type);
 	args->in = in;
 	args->out = out;
 	fold_args(op, args);
+	err = comm_gpu_args(op, args);
+	if (err)
+		return err;
 	args->in_base = op->send;
 	args->out_base = op->recv;
 	if (op->lists.out_counts)
@@ -184,6 +188,26 @@ static void multiply_alone(const struct exec_args *args, char *to,
 	}
 }
 
+static int move_on_gpu(const struct comm_op *op, const struct exec_args *args,
+		       char *to, const char *from, size_t bytes)
+{
+	const void *src[1] = {from};
+	void *dst[1] = {to};
+	struct mem_job job = {
+		.fold = {.dst = dst, .n_dst = 1, .src = src, .n_src = 1,
+			 .count = bytes / args->elem_bytes},
+		.type = args->type,
+		.op = args->op,
+		.gpu_src = op->in_where == EXEC_GPU,
+		.gpu_dst = op->out_where == EXEC_GPU,
+		.is_pinned = op->in_where != EXEC_HOST &&
+			     op->out_where != EXEC_HOST,
+		.factor = args->factor,
+	};
+
+	return comm_gpu_move(op->comm, op->gpu, &job);
+}
+
 int comm_run_alone(const struct comm_op *op)
 {
 	struct exec_args args;
@@ -207,6 +231,8 @@ int comm_run_alone(const struct comm_op *op)
 		to += op->lists.out_displs[0] * args.elem_bytes;
 	if (op->lists.in_displs && op->collective != SCHED_ALL_GATHER)
 		from += op->lists.in_displs[0] * args.elem_bytes;
+	if (op->gpu >= 0 && (args.factor || to != from))
+		return move_on_gpu(op, &args, to, from, bytes);
 	if (args.factor)
 		multiply_alone(&args, to, from, bytes);
 	else if (to != from)

@@ -195,7 +195,6 @@ int comm_run(struct comm_op *op)
 			err = comm_fail(comm, err);
 	}
 	comm_pass_turn(comm, op->ticket);
-	base_free(op->owned);
-	op->owned = NULL;
+	comm_op_end(op);
 	return err;
 }

@@ -171,7 +171,7 @@ static int check_own_block(const struct comm_op *op)
 			  op->lists.out_counts[rank], rank, rank);
 }
 
-int comm_check_buffers(const struct comm_op *op)
+int comm_check_buffers(struct comm_op *op)
 {
 	struct extent from, to;
 	int err;
@@ -199,12 +199,16 @@ int comm_check_buffers(const struct comm_op *op)
 		return base_error(WREATH_EINVAL,
 				  "%s: recv is NULL, and count %zu needs %zu "
 				  "bytes", op->name, op->count, to.bytes);
-	return from.bytes && to.bytes ? check_overlap(op, &from, &to) : 0;
+	op->reads = from.bytes != 0;
+	op->writes = to.bytes != 0;
+	if (op->reads && op->writes)
+		err = check_overlap(op, &from, &to);
+	return err ? err : comm_gpu_find(op);
 }
 
-static int check_op(const struct comm_op *op)
+static int check_op(struct comm_op *op)
 {
-	const struct comm_factor *factor;
+	struct comm_factor *factor;
 	int at = (int)op->op - WREATH_OP_USER;
 
 	if ((unsigned int)op->op < WREATH_N_OPS)
@@ -215,6 +219,7 @@ static int check_op(const struct comm_op *op)
 				  "created on this communicator", op->name,
 				  (int)op->op, WREATH_N_OPS - 1);
 	factor = op->comm->factors[at];
+	op->factor = factor;
 	if (factor->type == op->type)
 		return 0;
 	return base_error(WREATH_EINVAL,
@@ -223,10 +228,12 @@ static int check_op(const struct comm_op *op)
 			  base_type_name(factor->type));
 }
 
-int comm_check_call(const struct comm_op *op)
+int comm_check_call(struct comm_op *op)
 {
 	int err = comm_check(op->comm, op->name);
 
+	/* What has no buffers is on none. */
+	op->gpu = -1;
 	if (err)
 		return err;
 	if ((unsigned int)op->type >= WREATH_N_TYPES)
@@ -243,7 +250,7 @@ int comm_check_call(const struct comm_op *op)
 	return 0;
 }
 
-int comm_check_message(const struct comm_op *op, const void *buffer)
+int comm_check_message(struct comm_op *op, const void *buffer)
 {
 	size_t bytes;
 
@@ -254,5 +261,7 @@ int comm_check_message(const struct comm_op *op, const void *buffer)
 		return base_error(WREATH_EINVAL,
 				  "%s: the buffer is NULL and count is %zu",
 				  op->name, op->count);
-	return 0;
+	op->reads = bytes && op->send;
+	op->writes = bytes && !op->send;
+	return comm_gpu_find(op);
 }

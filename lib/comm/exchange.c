@@ -18,6 +18,7 @@ struct comm_talk {
 struct queues {
 	size_t *first; /* [n_ranks + 1] */
 	size_t *at, *bytes;
+	uint8_t *where; /* enum exec_where */
 };
 
 struct messages {
@@ -25,6 +26,7 @@ struct messages {
 	size_t n;
 	struct queues out, in; /* to peers, and from them */
 	size_t longest;
+	int gpu; /* that some of them are on; or -1 */
 };
 
 static int messages_init(struct wreath_comm *comm, const struct comm_op *op,
@@ -37,7 +39,9 @@ static int messages_init(struct wreath_comm *comm, const struct comm_op *op,
 	all->ops = op->exchange ? op->exchange->ops : op;
 	all->n = op->exchange ? op->exchange->n : 1;
 	all->longest = 0;
-	n_words = 2 * (n_first + 2 * all->n);
+	all->gpu = -1;
+	/* The last of them are bytes. */
+	n_words = 2 * (n_first + 2 * all->n) + 2 * all->n;
 	if (!comm->talks)
 		comm->talks = base_alloc((size_t)comm->n_ranks,
 					 sizeof(*comm->talks));
@@ -54,13 +58,20 @@ static int messages_init(struct wreath_comm *comm, const struct comm_op *op,
 	all->out.at = at += n_first;
 	all->out.bytes = at += all->n;
 	all->in.at = at += all->n;
-	all->in.bytes = at + all->n;
+	all->in.bytes = at += all->n;
+	all->out.where = (uint8_t *)(at + all->n);
+	all->in.where = all->out.where + all->n;
 	return 0;
 }
 
 static size_t bytes_of(const struct comm_op *op)
 {
 	return op->count * wreath_type_size(op->type);
+}
+
+static enum exec_where where_of(const struct comm_op *op)
+{
+	return op->send ? op->in_where : op->out_where;
 }
 
 /* Sort by peer; what a rank says to itself goes no further. */
@@ -94,6 +105,9 @@ static void messages_sort(const struct wreath_comm *comm, struct messages *all)
 		to = side->first[op->root]++;
 		side->at[to] = (uintptr_t)(op->send ? op->send : op->recv);
 		side->bytes[to] = bytes;
+		side->where[to] = (uint8_t)where_of(op);
+		if (op->gpu >= 0)
+			all->gpu = op->gpu;
 		if (bytes > all->longest)
 			all->longest = bytes;
 	}
@@ -128,8 +142,31 @@ static size_t next_own(const struct messages *all, int rank, size_t at,
 	return at;
 }
 
+static int move(struct wreath_comm *comm, const struct comm_op *from,
+		const struct comm_op *to, size_t bytes)
+{
+	const void *src[1] = {from->send};
+	void *dst[1] = {to->recv};
+	struct mem_job job = {
+		.fold = {.dst = dst, .n_dst = 1, .src = src, .n_src = 1,
+			 .count = bytes},
+		.type = WREATH_UINT8,
+		.op = WREATH_SUM,
+		.gpu_src = from->in_where == EXEC_GPU,
+		.gpu_dst = to->out_where == EXEC_GPU,
+		.is_pinned = from->in_where != EXEC_HOST &&
+			     to->out_where != EXEC_HOST,
+	};
+
+	if (from->gpu >= 0 || to->gpu >= 0)
+		return comm_gpu_move(comm, from->gpu >= 0 ? from->gpu : to->gpu,
+				     &job);
+	memmove(to->recv, from->send, bytes);
+	return 0;
+}
+
 /* The n-th send of this rank to itself goes to the n-th receive. */
-static int move_own(const struct wreath_comm *comm, const struct messages *all)
+static int move_own(struct wreath_comm *comm, const struct messages *all)
 {
 	size_t from = 0;
 	size_t to = 0;
@@ -148,8 +185,13 @@ static int move_own(const struct wreath_comm *comm, const struct messages *all)
 			return self_differs(comm, in, out);
 		if (in == EXEC_ABSENT)
 			return 0;
-		if (in)
-			memmove(all->ops[to].recv, all->ops[from].send, in);
+		if (in && all->ops[to].recv != all->ops[from].send) {
+			int err = move(comm, &all->ops[from], &all->ops[to],
+				       in);
+
+			if (err)
+				return err;
+		}
 	}
 }
 
@@ -226,6 +268,8 @@ static int run_messages(struct wreath_comm *comm, const struct messages *all)
 		.longest = all->longest,
 		.elem_bytes = 1,
 		.fold = mem_fold(WREATH_UINT8, WREATH_SUM),
+		.type = WREATH_UINT8,
+		.op = WREATH_SUM,
 		.sign = {.collective = SCHED_EXCHANGE, .algo = SCHED_DIRECT},
 		.connect = comm_pairs_step,
 	};
@@ -233,6 +277,11 @@ static int run_messages(struct wreath_comm *comm, const struct messages *all)
 	struct exec_plan *plan;
 	int err = comm_plan(comm, comm->net->n_channels, &args.sign, &plan);
 
+	if (!err && all->gpu >= 0) {
+		args.in.each_where = all->out.where;
+		args.out.each_where = all->in.where;
+		err = comm_gpu_open(comm, all->gpu, &args.gpu);
+	}
 	if (!err)
 		err = connect_for(comm, all, &pairs);
 	args.connect_arg = pairs;

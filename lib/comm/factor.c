@@ -17,6 +17,7 @@ static struct comm_factor *factor_new(const void *scalar,
 
 	if (!factor)
 		return NULL;
+	factor->n_users = 1;
 	factor->type = type;
 	factor->bytes = bytes;
 	for (at = 0; at < bytes; at += elem_bytes)
@@ -24,11 +25,43 @@ static struct comm_factor *factor_new(const void *scalar,
 	return factor;
 }
 
+void comm_factor_hold(struct comm_factor *factor)
+{
+	/* Whoever holds it has it from somebody who does. */
+	if (base_unlikely(factor != NULL))
+		atomic_fetch_add_explicit(&factor->n_users, 1,
+					  memory_order_relaxed);
+}
+
+void comm_factor_drop(struct comm_factor *factor)
+{
+	/* Pairs with itself: the last one frees what the others have read. */
+	if (base_unlikely(factor != NULL) &&
+	    atomic_fetch_sub_explicit(&factor->n_users, 1,
+				      memory_order_acq_rel) == 1)
+		base_free(factor);
+}
+
+/* It may be on a GPU. */
+static int read_scalar(const void *scalar, size_t bytes, void *out)
+{
+	struct mem_where where;
+	int err = mem_where(scalar, &where);
+
+	if (err)
+		return err;
+	if (where.kind == MEM_DEVICE)
+		return mem_gpu_peek(scalar, bytes, out);
+	memcpy(out, scalar, bytes);
+	return 0;
+}
+
 int wreath_op_create_scaled_sum(const void *scalar, enum wreath_type type,
 				struct wreath_comm *comm, enum wreath_op *op)
 {
 	static const char name[] = "wreath_op_create_scaled_sum";
 	int err = comm_check(comm, name);
+	uint64_t element;
 	size_t bytes;
 	int i;
 
@@ -49,11 +82,14 @@ int wreath_op_create_scaled_sum(const void *scalar, enum wreath_type type,
 		return base_error(WREATH_EINVAL,
 				  "%s: the communicator has %d operations "
 				  "already; destroy some", name, COMM_OPS_MAX);
+	err = read_scalar(scalar, wreath_type_size(type), &element);
+	if (err)
+		return err;
 	bytes = comm->net ? comm->net->slot_bytes : ALONE_BYTES;
 	if (!comm->scratch)
 		comm->scratch = base_alloc(1, bytes);
 	if (comm->scratch)
-		comm->factors[i] = factor_new(scalar, type, bytes);
+		comm->factors[i] = factor_new(&element, type, bytes);
 	if (!comm->factors[i])
 		return WREATH_ENOMEM;
 	*op = (enum wreath_op)(WREATH_OP_USER + i);
@@ -72,7 +108,7 @@ int wreath_op_destroy(enum wreath_op op, struct wreath_comm *comm)
 		return base_error(WREATH_EINVAL,
 				  "%s: %d is no operation that was created on "
 				  "this communicator", name, (int)op);
-	base_free(comm->factors[at]);
+	comm_factor_drop(comm->factors[at]);
 	comm->factors[at] = NULL;
 	return 0;
 }
@@ -82,7 +118,7 @@ void comm_factors_free(struct wreath_comm *comm)
 	int i;
 
 	for (i = 0; i < COMM_OPS_MAX; i++)
-		base_free(comm->factors[i]);
+		comm_factor_drop(comm->factors[i]);
 	base_free(comm->scratch);
 	base_free(comm->lists);
 	base_free(comm->talks);

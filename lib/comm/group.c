@@ -44,12 +44,50 @@ static int own_lists(struct comm_op *op)
 	return 0;
 }
 
+void comm_op_end(struct comm_op *op)
+{
+	base_free(op->owned);
+	op->owned = NULL;
+	comm_factor_drop(op->factor);
+	op->factor = NULL;
+}
+
 static int put_or_run(struct comm_op *op)
 {
 	if (op->stream)
 		return comm_stream_put(op->stream, op);
 	op->ticket = comm_ticket(op->comm);
 	return comm_run(op);
+}
+
+static bool is_message(const struct comm_op *op)
+{
+	return op->collective == SCHED_EXCHANGE;
+}
+
+static bool is_with(const struct comm_op *a, const struct comm_op *b)
+{
+	return a->comm == b->comm && a->stream == b->stream;
+}
+
+/* Messages that go together are on one GPU, or the host. */
+static int check_gpus(const struct comm_op *op)
+{
+	size_t i;
+
+	for (i = 0; i < group.n && op->gpu >= 0; i++) {
+		const struct comm_op *other = &group.ops[i];
+
+		if (is_message(other) && is_message(op) &&
+		    is_with(other, op) && other->gpu >= 0 &&
+		    other->gpu != op->gpu)
+			return base_error(WREATH_EINVAL,
+					  "%s: the buffer is on GPU %d, and "
+					  "others of the group are on GPU %d; "
+					  "those of one communicator must be on "
+					  "one", op->name, op->gpu, other->gpu);
+	}
+	return 0;
 }
 
 static int group_add(const struct comm_op *op)
@@ -64,11 +102,14 @@ static int group_add(const struct comm_op *op)
 		return base_error(WREATH_EINVAL,
 				  "%s: the group has %d calls already; end it",
 				  op->name, GROUP_OPS);
+	if (check_gpus(op))
+		return WREATH_EINVAL;
 	to = &group.ops[group.n];
 	*to = *op;
 	to->owned = NULL;
 	if (own_lists(to))
 		return WREATH_ENOMEM;
+	comm_factor_hold(to->factor);
 	group.n++;
 	return 0;
 }
@@ -79,11 +120,12 @@ int comm_put(struct comm_op *op)
 
 	if (base_likely(!group.depth)) {
 		err = op->stream ? own_lists(op) : 0;
+		comm_factor_hold(op->factor);
 		if (!err)
 			err = put_or_run(op);
 		/* Only a stream that has taken it frees what it owns. */
 		if (err && op->stream)
-			base_free(op->owned);
+			comm_op_end(op);
 		return err;
 	}
 	return group_add(op);
@@ -118,7 +160,7 @@ void comm_group_forget(const struct wreath_comm *comm)
 
 	for (i = 0; i < group.n; i++) {
 		if (group.ops[i].comm == comm)
-			base_free(group.ops[i].owned);
+			comm_op_end(&group.ops[i]);
 		else
 			group.ops[n++] = group.ops[i];
 	}
@@ -133,16 +175,6 @@ int wreath_group_start(void)
 }
 
 /* ---- the end ---- */
-
-static bool is_message(const struct comm_op *op)
-{
-	return op->collective == SCHED_EXCHANGE;
-}
-
-static bool is_with(const struct comm_op *a, const struct comm_op *b)
-{
-	return a->comm == b->comm && a->stream == b->stream;
-}
 
 /* The sends and receives from @first on that belong together, as one call. */
 static int gather_messages(struct comm_op *first, struct comm_op *out)
@@ -232,7 +264,7 @@ static int put_all(bool is_several)
 				err = put_waiting(&call);
 			/* What has run owns nothing any more. */
 			if (err)
-				base_free(call.owned);
+				comm_op_end(&call);
 			if (err && !first)
 				first = err;
 		}
@@ -289,7 +321,7 @@ static void group_clear(void)
 	/* What was put has an owner. */
 	for (i = 0; i < group.n; i++)
 		if (group.ops[i].name)
-			base_free(group.ops[i].owned);
+			comm_op_end(&group.ops[i]);
 	base_free(group.ops);
 	group.ops = NULL;
 	group.n = 0;

@@ -142,6 +142,7 @@ void comm_free(struct wreath_comm *comm)
 	comm_plans_free(comm);
 	comm_factors_free(comm);
 	comm_model_close(comm);
+	comm_gpus_close(comm);
 	if (comm->boot)
 		boot_answer_by(comm->boot, NULL, NULL);
 	net_close(comm->net);

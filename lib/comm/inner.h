@@ -22,6 +22,7 @@
 #define COMM_MAGIC 0x77726561746821ull
 #define COMM_OPS_MAX 64 /* scaled sums of a communicator */
 #define COMM_RANKS_MAX 1024
+#define COMM_GPUS_MAX 32 /* of a host, as CUDA numbers them */
 
 /* What ranks tell each other when they meet. */
 struct comm_info {
@@ -70,6 +71,8 @@ struct wreath_comm {
 	struct comm_plan *plans[SCHED_N_COLLECTIVES][SCHED_N_ALGOS];
 	struct comm_factor *factors[COMM_OPS_MAX]; /* NULL: free */
 	void *scratch;	     /* as long as a factor's vector, or NULL */
+	struct mem_gpu *gpus[COMM_GPUS_MAX]; /* NULL: not used so far */
+	struct exec_shadow shadow;
 	size_t *lists;	     /* of the operation under way; or NULL */
 	struct comm_talk *talks; /* [n_ranks], exchange.c's; or NULL */
 	size_t *queues; /* exchange.c's: messages under way; or NULL */
@@ -97,6 +100,7 @@ struct comm_plan {
 
 /* An operation of wreath_op_create_scaled_sum(). */
 struct comm_factor {
+	_Atomic unsigned int n_users; /* calls that wait, and the op itself */
 	enum wreath_type type;
 	size_t bytes; /* of the vector: as long as a slot */
 	char vector[];
@@ -127,6 +131,12 @@ struct comm_op {
 	int root; /* of a send or receive: the peer */
 	struct wreath_stream *stream; /* NULL: blocking */
 	struct comm_lists lists;
+	/* gpu.c: the GPU that a buffer is on, or -1, and where each is. */
+	int gpu;
+	enum exec_where in_where, out_where;
+	bool reads, writes; /* this rank needs @send, and @recv */
+	uint32_t cuda_put;  /* of a CUDA stream: its place in it */
+	struct comm_factor *factor; /* a scaled sum's, or NULL */
 	const struct comm_exchange *exchange; /* a group's, or NULL */
 	void *owned; /* freed when it is done; NULL is allowed */
 };
@@ -157,10 +167,10 @@ int comm_args(const struct comm_op *op, struct exec_args *args);
 int comm_run_alone(const struct comm_op *op);
 
 /* check.c: what may be wrong with a call, with its text set. */
-int comm_check_call(const struct comm_op *op);
-int comm_check_buffers(const struct comm_op *op);
+int comm_check_call(struct comm_op *op);
+int comm_check_buffers(struct comm_op *op);
 /* Of a send or receive, whose only buffer is @buffer. */
-int comm_check_message(const struct comm_op *op, const void *buffer);
+int comm_check_message(struct comm_op *op, const void *buffer);
 
 /* group.c: the end of every call: into the group that is open, into its
  * stream, or done.  @op has been checked. */
@@ -181,6 +191,19 @@ int comm_exchange_end(struct wreath_comm *comm);
 
 /* factor.c */
 void comm_factors_free(struct wreath_comm *comm);
+/* A call that uses it waits, or does not any more; NULL is allowed. */
+void comm_factor_hold(struct comm_factor *factor);
+void comm_factor_drop(struct comm_factor *factor);
+
+/* gpu.c.  Where are the buffers of @op that this rank needs?  WREATH_EINVAL
+ * for those that CUDA does not know, or of several GPUs. */
+int comm_gpu_find(struct comm_op *op);
+int comm_gpu_open(struct wreath_comm *comm, int number, struct mem_gpu **out);
+void comm_gpus_close(struct wreath_comm *comm);
+/* What exec is told of the GPU. */
+int comm_gpu_args(const struct comm_op *op, struct exec_args *args);
+/* Have GPU @number do a fold that no other rank is part of; blocks. */
+int comm_gpu_move(struct wreath_comm *comm, int number, struct mem_job *job);
 
 /* The number of a collective, in the order of calls. */
 static inline uint64_t comm_next_seq(struct wreath_comm *comm)
@@ -335,6 +358,9 @@ void comm_pairs_free(struct comm_pairs *pairs);
  * WREATH_EMISMATCH with a text that names two that differ.
  */
 int comm_compare(struct wreath_comm *comm, const struct net_sign *sign);
+
+/* @op is done, or is not to be done: what it holds goes. */
+void comm_op_end(struct comm_op *op);
 
 /* Queue @op; WREATH_EAGAIN when the queue is full. */
 int comm_stream_put(struct wreath_stream *stream, struct comm_op *op);

@@ -10,6 +10,34 @@ int wreath_mem_alloc(size_t bytes, void **ptr)
 	return mem_alloc(bytes, ptr);
 }
 
+int wreath_mem_alloc_gpu(size_t bytes, int device, void **ptr)
+{
+	if (!ptr)
+		return base_error(WREATH_EINVAL,
+				  "wreath_mem_alloc_gpu: ptr is NULL");
+	return mem_gpu_alloc(bytes, device, ptr);
+}
+
+int wreath_mem_device(const void *ptr, int *device)
+{
+	struct mem_where where;
+	int err;
+
+	if (!device)
+		return base_error(WREATH_EINVAL,
+				  "wreath_mem_device: device is NULL");
+	if (!ptr) {
+		*device = mem_cuda_device();
+		return 0;
+	}
+	err = mem_where(ptr, &where);
+	if (!err)
+		*device = where.kind == MEM_DEVICE ||
+					  where.kind == MEM_MANAGED
+				  ? where.gpu : -1;
+	return err;
+}
+
 int wreath_mem_free(void *ptr)
 {
 	return mem_free(ptr);

@@ -10,6 +10,8 @@
 #define STREAM_OPS 1024 /* that may wait; one more is WREATH_EAGAIN */
 /* Looks for work before the thread sleeps: about 20 us of pauses. */
 #define STREAM_SPINS 512
+/* A CUDA stream that is not there after so long is looked at every ms. */
+#define STREAM_PATIENT_NS 2000000
 
 /*
  * A ring of calls.  Callers put under @lock; the thread takes without it,
@@ -17,6 +19,7 @@
  */
 struct wreath_stream {
 	uint64_t magic;
+	struct mem_stream *cuda; /* that it is in order with; or NULL */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t has_work, is_idle;
@@ -37,11 +40,26 @@ static int check(const struct wreath_stream *stream, const char *function)
 				 : "the stream is NULL");
 }
 
+/* What @op reads and writes there must be the CUDA stream's own GPU's. */
+static int check_gpu(const struct wreath_stream *stream,
+		     const struct comm_op *op)
+{
+	int gpu = stream->cuda ? mem_stream_gpu(stream->cuda) : -1;
+
+	if (gpu < 0 || op->gpu < 0 || gpu == op->gpu)
+		return 0;
+	return base_error(WREATH_EINVAL,
+			  "%s: the stream is of GPU %d, and the buffer is on "
+			  "GPU %d", op->name, gpu, op->gpu);
+}
+
 int comm_stream_put(struct wreath_stream *stream, struct comm_op *op)
 {
 	int err = check(stream, op->name);
 	uint64_t n;
 
+	if (!err)
+		err = check_gpu(stream, op);
 	if (err)
 		return err;
 	pthread_mutex_lock(&stream->lock);
@@ -52,6 +70,11 @@ int comm_stream_put(struct wreath_stream *stream, struct comm_op *op)
 		return base_error(WREATH_EAGAIN,
 				  "%d operations wait in the stream already; "
 				  "wait for some of them", STREAM_OPS);
+	}
+	err = stream->cuda ? mem_stream_put(stream->cuda, &op->cuda_put) : 0;
+	if (err) {
+		pthread_mutex_unlock(&stream->lock);
+		return err;
 	}
 	/* The ticket is taken under the lock: two callers of one stream must
 	 * not queue in another order than that of their tickets. */
@@ -91,6 +114,58 @@ static bool next_op(struct wreath_stream *stream, uint64_t n)
 	return has_op(stream, n);
 }
 
+/*
+ * Wait until the CUDA stream has come to the operation, which may take as long
+ * as its user's kernels do: until then no peer is told anything, and only what
+ * ends the communicator ends this.
+ */
+static void await_cuda(struct wreath_stream *stream, const struct comm_op *op)
+{
+	uint64_t start = 0;
+	unsigned int n = 0;
+	int is_there;
+
+	for (;;) {
+		is_there = mem_stream_reached(stream->cuda, op->cuda_put);
+		if (is_there < 0)
+			comm_break(op->comm, is_there, op->comm->rank,
+				   base_error_text());
+		if (is_there)
+			return;
+		if (++n < STREAM_SPINS) {
+			base_pause();
+			continue;
+		}
+		sched_yield();
+		if (n % 64)
+			continue;
+		/* Pairs with the release of whoever breaks it. */
+		if (atomic_load_explicit(&op->comm->error,
+					 memory_order_acquire) &&
+		    !comm_is_joining(op->comm))
+			return;
+		if (!start)
+			start = base_now_ns();
+		if (base_now_ns() - start > STREAM_PATIENT_NS)
+			base_sleep_ms(1);
+	}
+}
+
+/* One operation, in order with the CUDA stream where there is one. */
+static int run_op(struct wreath_stream *stream, struct comm_op *op)
+{
+	uint32_t put = op->cuda_put;
+	int err;
+
+	if (!stream->cuda)
+		return comm_run(op);
+	await_cuda(stream, op);
+	err = comm_run(op);
+	/* After a failure as well: the user's kernels must not wait. */
+	mem_stream_release(stream->cuda, put);
+	return err;
+}
+
 static void finish_op(struct wreath_stream *stream, uint64_t n, int err)
 {
 	pthread_mutex_lock(&stream->lock);
@@ -112,7 +187,8 @@ static void *serve(void *arg)
 	uint64_t n = 0;
 
 	while (next_op(stream, n)) {
-		int err = comm_run(&stream->ops[n % STREAM_OPS]);
+		struct comm_op *op = &stream->ops[n % STREAM_OPS];
+		int err = run_op(stream, op);
 
 		finish_op(stream, n, err);
 		n++;
@@ -131,18 +207,11 @@ static int take_error(struct wreath_stream *stream)
 	return err;
 }
 
-int wreath_stream_create(struct wreath_stream **out)
+static int start(struct wreath_stream *stream)
 {
-	struct wreath_stream *stream;
 	sigset_t all, before;
 	int err;
 
-	if (!out)
-		return base_error(WREATH_EINVAL,
-				  "wreath_stream_create: stream is NULL");
-	stream = base_alloc(1, sizeof(*stream));
-	if (!stream)
-		return WREATH_ENOMEM;
 	stream->magic = STREAM_MAGIC;
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->has_work, NULL);
@@ -152,14 +221,60 @@ int wreath_stream_create(struct wreath_stream **out)
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	err = pthread_create(&stream->thread, NULL, serve, stream);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (err) {
-		base_free(stream);
-		return base_error(WREATH_ENOMEM,
-				  "cannot start the stream's thread: %s",
-				  strerror(err));
+	return err ? base_error(WREATH_ENOMEM,
+				"cannot start the stream's thread: %s",
+				strerror(err)) : 0;
+}
+
+static void release(struct wreath_stream *stream)
+{
+	stream->magic = 0;
+	if (stream->cuda)
+		mem_stream_close(stream->cuda);
+	pthread_cond_destroy(&stream->is_idle);
+	pthread_cond_destroy(&stream->has_work);
+	pthread_mutex_destroy(&stream->lock);
+	base_free(stream);
+}
+
+/* Takes @cuda over, also when it fails. */
+static int create(struct mem_stream *cuda, struct wreath_stream **out)
+{
+	struct wreath_stream *stream = base_alloc(1, sizeof(*stream));
+	int err;
+
+	if (!stream) {
+		if (cuda)
+			mem_stream_close(cuda);
+		return WREATH_ENOMEM;
 	}
-	*out = stream;
-	return 0;
+	stream->cuda = cuda;
+	err = start(stream);
+	if (err)
+		release(stream);
+	else
+		*out = stream;
+	return err;
+}
+
+int wreath_stream_create(struct wreath_stream **out)
+{
+	if (!out)
+		return base_error(WREATH_EINVAL,
+				  "wreath_stream_create: stream is NULL");
+	return create(NULL, out);
+}
+
+int wreath_stream_from_cuda(void *cuda_stream, struct wreath_stream **out)
+{
+	struct mem_stream *cuda;
+	int err;
+
+	if (!out)
+		return base_error(WREATH_EINVAL,
+				  "wreath_stream_from_cuda: stream is NULL");
+	err = mem_stream_open(cuda_stream, &cuda);
+	return err ? err : create(cuda, out);
 }
 
 static bool is_idle(struct wreath_stream *stream)
@@ -211,10 +326,6 @@ int wreath_stream_destroy(struct wreath_stream *stream)
 	pthread_cond_signal(&stream->has_work);
 	pthread_mutex_unlock(&stream->lock);
 	pthread_join(stream->thread, NULL);
-	stream->magic = 0;
-	pthread_cond_destroy(&stream->is_idle);
-	pthread_cond_destroy(&stream->has_work);
-	pthread_mutex_destroy(&stream->lock);
-	base_free(stream);
+	release(stream);
 	return err;
 }

@@ -37,6 +37,23 @@ struct exec_guard {
 /* The length of a block that is not there, at either end. */
 #define EXEC_ABSENT SIZE_MAX
 
+/* Where a block is: in which memory. */
+enum exec_where {
+	EXEC_HOST,
+	EXEC_PINNED, /* the host's, which kernels of the GPU reach */
+	EXEC_GPU,
+};
+
+/*
+ * Where small vectors of a GPU are put while they are combined on the host:
+ * pinned memory, which grows as it is needed.  The caller's, zeros at first.
+ */
+struct exec_shadow {
+	char *base;
+	size_t bytes;
+};
+void exec_shadow_free(struct exec_shadow *shadow);
+
 /*
  * Where the blocks of a vector lie in a buffer, and how long they are, in
  * bytes.  Lengths are told of all blocks, also of those that the rank does not
@@ -50,6 +67,8 @@ struct exec_blocks {
 	/* SCHED_EXCHANGE: [n_ranks + 1]; the messages to rank r, or from it,
 	 * are the blocks from first[r] to first[r + 1], in their order. */
 	const size_t *first;
+	enum exec_where where;
+	const uint8_t *each_where; /* enum exec_where [n_blocks]; NULL: alike */
 };
 
 struct exec_args {
@@ -71,6 +90,13 @@ struct exec_args {
 	reduce_fn *multiply;
 	const void *factor;
 	void *scratch;
+	/* The GPU that blocks of @in or @out are on; NULL: all is the host's,
+	 * and the rest of these is not looked at. */
+	struct mem_gpu *gpu;
+	struct exec_shadow *shadow;
+	enum wreath_type type; /* of the fold, and its op */
+	enum wreath_op op;
+	bool reads, writes; /* this rank needs @in, and @out */
 	struct net_sign sign;
 	/*
 	 * SCHED_EXCHANGE, where peers are not connected: go on with that.

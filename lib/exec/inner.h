@@ -46,6 +46,8 @@ struct exec_lane {
 	uint32_t end; /* of its queue; steps->block is the message */
 	uint64_t n_passes; /* of the message */
 	bool is_attached; /* to its peer, which is connected */
+	/* The fold of its step, which a GPU has taken up; 0: none. */
+	uint64_t job;
 	bool has_grant; /* the peer's for the message, if there is one */
 };
 
@@ -77,6 +79,7 @@ struct exec_plan {
 	uint32_t n_lanes;
 	struct exec_step *steps;
 	struct net_lane **ends; /* the steps' lists point into it */
+	size_t n_ends;
 	/* Connections by which places are granted to us, and by us. */
 	struct net_conn **grants_to, **grants_from;
 	uint32_t n_grants_to, n_grants_from;
@@ -84,6 +87,9 @@ struct exec_plan {
 	uint32_t grant_kinds; /* enum net_place_kind, to be granted */
 	uint32_t read_kinds;  /* that all must have granted to do so */
 	enum exec_reading reading;
+	/* Where everyone is to conclude alike: whom this rank grants places
+	 * grants it some, and the other way round. */
+	bool is_mutual;
 	bool is_exchange;
 	struct net_lane **receives; /* every lane that receives, once */
 	uint32_t n_receives;
@@ -109,6 +115,24 @@ struct exec_plan {
 	bool is_in_place;
 	bool streams;
 	uint32_t n_missing;
+	/* Of an operation on a GPU: where its buffers are. */
+	struct mem_where in_where, out_where;
+	uint32_t n_jobs;   /* lanes that wait for the GPU */
+	bool is_pinned;	   /* kernels reach the slots of all connections */
+	bool has_grown;	   /* ... but those of new ones */
+	bool needs_flush;  /* what devices wrote into the GPU's memory */
+};
+
+/* A step's operands. */
+struct exec_fold {
+	const void *src[REDUCE_MAX];
+	void *dst[REDUCE_MAX];
+	uint32_t n_src, n_dst;
+	bool all_final; /* nothing of it goes to a slot */
+	/* For a GPU: which are in memory of GPUs, a bit each, and whether one
+	 * is where no kernel reaches it. */
+	uint64_t gpu_src, gpu_dst;
+	bool is_far;
 };
 
 /* The lane's step, as far as it can go: 1 done, 0 held up, or an error. */
@@ -176,6 +200,13 @@ static inline uint32_t exec_signature(const struct exec_plan *plan,
 	return plan->signature ^ (uint32_t)(bytes >> 32);
 }
 
+static inline enum exec_where exec_where(const struct exec_blocks *blocks,
+					 uint32_t block)
+{
+	return blocks->each_where ? (enum exec_where)blocks->each_where[block]
+				  : blocks->where;
+}
+
 /* Has what the step depends on been done? */
 static inline bool exec_is_after(const struct exec_plan *plan,
 				 const struct exec_lane *lane,
@@ -205,6 +236,14 @@ static inline unsigned int exec_divisor(const struct exec_plan *plan,
 
 /* ---- places.c: what needs no slot ---- */
 
+/* Does the peer behind @conn, whom we grant places, grant us some as well? */
+bool exec_is_mutual(const struct exec_plan *plan, const struct net_conn *conn);
+/*
+ * The peer's grant is there.  Of ours, @kinds, those in memory of a GPU count
+ * only if the peer is in an operation of a GPU, too.
+ */
+void exec_drop_unreachable(const struct exec_plan *plan, struct net_conn *conn,
+			   uint32_t kinds);
 /* Grant ours, and find out whether the operation is one of reading. */
 int exec_places(struct exec_plan *plan);
 /* Has every peer's grant for the operation come? */
@@ -225,6 +264,31 @@ int exec_tell_credit(struct exec_plan *plan);
 int exec_tell_credit_of(struct exec_plan *plan, struct net_lane *end);
 /* The first pass of all lanes, again. */
 void exec_enter(struct exec_plan *plan);
+
+/* ---- gpu.c: operations on memory of a GPU ---- */
+
+/* Is it short enough to be combined on the host, in a shadow? */
+bool exec_is_shadowed(const struct exec_plan *plan);
+/* Copy to the shadow, have @run done with that, and copy back. */
+int exec_run_shadowed(struct exec_plan *plan,
+		      int (*run)(struct exec_plan *,
+				 const struct exec_args *));
+int exec_gpu_begin(struct exec_plan *plan);
+/* Nothing of the operation is left on the GPU; @err, or what comes of it. */
+int exec_gpu_end(struct exec_plan *plan, int err);
+/* Start and carry on what the GPU has taken up. */
+int exec_gpu_push(struct exec_plan *plan);
+/*
+ * Give the fold of the lane's step, of @bytes, to the GPU: 0, also where it has
+ * no room yet, or an error.
+ */
+int exec_gpu_fold(struct exec_plan *plan, struct exec_lane *lane,
+		  const struct exec_step *step, const struct exec_fold *fold,
+		  size_t bytes);
+/* Is it done?  1, 0, or an error. */
+int exec_gpu_is_done(struct exec_plan *plan, struct exec_lane *lane);
+/* Is another lane's fold under way to the slot that comes next of @end? */
+bool exec_gpu_fills(const struct exec_plan *plan, const struct net_lane *end);
 
 /* messages.c: sends and receives (is_parted). */
 int exec_run_messages(struct exec_plan *plan);

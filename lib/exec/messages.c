@@ -33,12 +33,22 @@ static int grant(struct exec_plan *plan, struct exec_lane *lane)
 	uint32_t block = lane->steps->block;
 	size_t bytes = exec_block_bytes(queue, block);
 	char *at = exec_at(queue, block, 0);
+	struct mem_where where;
 	struct net_granting what = {
 		.output = at, .output_bytes = bytes,
 		.input = at, .input_bytes = bytes,
 		.kinds = NET_PLACE_OUTPUT | NET_PLACE_INPUT,
+		.is_mutual = true,
 	};
 
+	if (plan->args->gpu && exec_where(queue, block) == EXEC_GPU) {
+		int err = mem_where(at, &where);
+
+		if (err)
+			return err;
+		what.output_where = &where;
+		what.input_where = &where;
+	}
 	return net_place_grant_one((*end_of(lane))->conn,
 				   is_sending(lane) ? NET_PLACE_INPUT
 						    : NET_PLACE_OUTPUT,
@@ -56,6 +66,7 @@ static int begin(struct exec_plan *plan, struct exec_lane *lane, uint32_t block)
 	lane->n_arrived = 0;
 	lane->has_chunk = false;
 	lane->has_grant = true;
+	lane->job = 0;
 	lane->is_done = block == lane->end;
 	if (lane->is_done)
 		return 0;
@@ -79,6 +90,7 @@ static int attach(struct exec_plan *plan, struct exec_lane *lane)
 		if (!conn || !conn->ready)
 			return 0;
 		*end = &conn->lanes[lane->box];
+		plan->has_grown = true;
 	}
 	/* What is left of small messages is more than slots allow. */
 	if (!is_sending(lane))
@@ -92,11 +104,18 @@ static int attach(struct exec_plan *plan, struct exec_lane *lane)
 
 bool exec_has_grant(struct exec_plan *plan, struct exec_lane *lane)
 {
-	if (!lane->has_grant)
-		lane->has_grant = net_place_take_one(
-			(*end_of(lane))->conn,
-			is_sending(lane) ? NET_PLACE_OUTPUT : NET_PLACE_INPUT,
-			plan->signature);
+	struct net_conn *conn = (*end_of(lane))->conn;
+	bool sends = is_sending(lane);
+
+	if (lane->has_grant)
+		return true;
+	lane->has_grant = net_place_take_one(
+		conn, sends ? NET_PLACE_OUTPUT : NET_PLACE_INPUT,
+		plan->signature);
+	if (lane->has_grant)
+		exec_drop_unreachable(plan, conn,
+				      sends ? NET_PLACE_INPUT
+					    : NET_PLACE_OUTPUT);
 	return lane->has_grant;
 }
 
@@ -235,11 +254,11 @@ int exec_run_messages(struct exec_plan *plan)
 			return moved;
 		if (!n_left)
 			return await_readers(plan);
-		if (moved) {
+		err = plan->n_jobs ? exec_gpu_push(plan) : 0;
+		if (moved)
 			exec_wait_reset(&wait);
-			continue;
-		}
-		err = exec_wait(plan, &wait);
+		else if (!err)
+			err = exec_wait(plan, &wait);
 		if (base_unlikely(err))
 			return err;
 	}

@@ -5,6 +5,29 @@
  */
 #include "exec/inner.h"
 
+bool exec_is_mutual(const struct exec_plan *plan, const struct net_conn *conn)
+{
+	uint32_t i;
+
+	for (i = 0; i < plan->n_grants_from; i++)
+		if (plan->grants_from[i] == conn)
+			return true;
+	return plan->is_parted;
+}
+
+void exec_drop_unreachable(const struct exec_plan *plan, struct net_conn *conn,
+			   uint32_t kinds)
+{
+	if (!plan->args->gpu || (conn->place_told & NET_PLACE_GPU_OP))
+		return;
+	if (kinds & conn->granted & NET_PLACE_OUTPUT &&
+	    conn->granted & NET_PLACE_OUTPUT_GPU)
+		conn->granted &= ~(uint32_t)NET_PLACE_OUTPUT;
+	if (kinds & conn->granted & NET_PLACE_INPUT &&
+	    conn->granted & NET_PLACE_INPUT_GPU)
+		conn->granted &= ~(uint32_t)NET_PLACE_INPUT;
+}
+
 bool exec_has_places(struct exec_plan *plan)
 {
 	while (plan->n_missing) {
@@ -12,6 +35,8 @@ bool exec_has_places(struct exec_plan *plan)
 
 		if (!net_place_take(conn, plan->signature))
 			return false;
+		exec_drop_unreachable(plan, conn,
+				      NET_PLACE_OUTPUT | NET_PLACE_INPUT);
 		plan->n_missing--;
 	}
 	return true;
@@ -38,12 +63,47 @@ static uint32_t own_block(const struct exec_plan *plan,
 		       ? (uint32_t)plan->net->rank : (uint32_t)rank;
 }
 
+/* Is all of it memory that stays, so that it may be granted? */
+static bool is_region(const struct exec_blocks *blocks, const void *ptr,
+		      size_t bytes)
+{
+	struct mem_region region;
+
+	return blocks->where == EXEC_GPU
+		       ? mem_gpu_region(ptr, bytes, &region)
+		       : mem_find(ptr, bytes, &region);
+}
+
 /*
- * What is granted to @peer: all of it, where ranks find their way in it by
- * themselves, else the block that is for this peer, or from it.  Whether it
+ * Of a paired operation: the block that is for @peer, or from it.  Whether it
  * is granted is decided by the whole, so that everyone is told the same.
  */
-static struct net_granting granting(const struct exec_plan *plan, int peer)
+static void grant_block(const struct exec_plan *plan, int peer,
+			struct net_granting *what)
+{
+	const struct exec_args *args = plan->args;
+	uint32_t out = own_block(plan, SCHED_SCATTER, peer);
+	uint32_t in = own_block(plan, SCHED_GATHER, peer);
+
+	if (!is_region(&args->out, what->output, what->output_bytes) ||
+	    !is_worth(plan, exec_block_bytes(&args->out, out)))
+		what->kinds &= ~(uint32_t)NET_PLACE_OUTPUT;
+	if (!is_region(&args->in, what->input, what->input_bytes) ||
+	    !is_worth(plan, exec_block_bytes(&args->in, in)))
+		what->kinds &= ~(uint32_t)NET_PLACE_INPUT;
+	if (what->kinds & NET_PLACE_OUTPUT) {
+		what->output = exec_at(&args->out, out, 0);
+		what->output_bytes = exec_block_bytes(&args->out, out);
+	}
+	if (what->kinds & NET_PLACE_INPUT) {
+		what->input = exec_at(&args->in, in, 0);
+		what->input_bytes = exec_block_bytes(&args->in, in);
+	}
+}
+
+/* What is granted over @conn: all, where ranks find their way in it. */
+static struct net_granting granting(const struct exec_plan *plan,
+				    const struct net_conn *conn)
 {
 	const struct exec_args *args = plan->args;
 	struct net_granting what = {
@@ -53,31 +113,26 @@ static struct net_granting granting(const struct exec_plan *plan, int peer)
 		.input_bytes = args->in_bytes,
 		.kinds = plan->grant_kinds,
 	};
-	uint32_t out = own_block(plan, SCHED_SCATTER, peer);
-	uint32_t in = own_block(plan, SCHED_GATHER, peer);
-	struct mem_region region;
 
+	if (args->gpu) {
+		if (args->out.where == EXEC_GPU)
+			what.output_where = &plan->out_where;
+		if (args->in.where == EXEC_GPU)
+			what.input_where = &plan->in_where;
+		what.is_mutual = plan->reading == EXEC_READ_NONE
+					 ? exec_is_mutual(plan, conn)
+					 : plan->is_mutual;
+		/* Others than the root have no say in it. */
+		if (plan->reading == EXEC_READ_ROOT && what.input_where)
+			what.kinds &= ~(uint32_t)NET_PLACE_INPUT;
+	}
 	if (!args->out_base)
 		what.kinds &= ~(uint32_t)NET_PLACE_OUTPUT;
 	/* Nobody else may read what is still to be multiplied. */
 	if (!args->in_base || args->factor)
 		what.kinds &= ~(uint32_t)NET_PLACE_INPUT;
-	if (!plan->is_paired)
-		return what;
-	if (!mem_find(what.output, what.output_bytes, &region) ||
-	    !is_worth(plan, exec_block_bytes(&args->out, out)))
-		what.kinds &= ~(uint32_t)NET_PLACE_OUTPUT;
-	if (!mem_find(what.input, what.input_bytes, &region) ||
-	    !is_worth(plan, exec_block_bytes(&args->in, in)))
-		what.kinds &= ~(uint32_t)NET_PLACE_INPUT;
-	if (what.kinds & NET_PLACE_OUTPUT) {
-		what.output = exec_at(&args->out, out, 0);
-		what.output_bytes = exec_block_bytes(&args->out, out);
-	}
-	if (what.kinds & NET_PLACE_INPUT) {
-		what.input = exec_at(&args->in, in, 0);
-		what.input_bytes = exec_block_bytes(&args->in, in);
-	}
+	if (plan->is_paired)
+		grant_block(plan, conn->peer, &what);
 	return what;
 }
 
@@ -111,7 +166,7 @@ static int grant(struct exec_plan *plan)
 		conn->granted = 0;
 		if (!do_grant(plan, conn->peer))
 			continue;
-		what = granting(plan, conn->peer);
+		what = granting(plan, conn);
 		err = net_place_grant(conn, &what, plan->signature);
 		if (err)
 			return err;

@@ -150,6 +150,16 @@ static bool is_exchange(const struct exec_plan *plan)
 	       fold->flags == SCHED_STORE;
 }
 
+static bool all_mutual(const struct exec_plan *plan)
+{
+	uint32_t i;
+
+	for (i = 0; i < plan->n_grants_to; i++)
+		if (!exec_is_mutual(plan, plan->grants_to[i]))
+			return false;
+	return plan->n_grants_to == plan->n_grants_from;
+}
+
 static int allocate(struct exec_plan *plan)
 {
 	const struct sched *sched = plan->sched;
@@ -161,6 +171,7 @@ static int allocate(struct exec_plan *plan)
 		n_ends += sched->steps[i].n_recv + sched->steps[i].n_send;
 	plan->lanes = base_alloc(plan->n_lanes, sizeof(*plan->lanes));
 	plan->steps = base_alloc(sched->n_steps, sizeof(*plan->steps));
+	plan->n_ends = n_ends;
 	plan->ends = base_alloc(n_ends, sizeof(struct net_lane *));
 	plan->receives = base_alloc(n_ends, sizeof(struct net_lane *));
 	plan->busy = base_alloc(plan->n_lanes, sizeof(struct exec_lane *));
@@ -239,6 +250,7 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 	plan->is_parted = sched->shape.collective == SCHED_EXCHANGE;
 	plan->n_lanes = plan->is_parted ? sched->n_steps : sched->n_lanes;
 	plan->read_kinds = NET_PLACE_INPUT;
+	plan->has_grown = true;
 	err = allocate(plan);
 	if (err) {
 		exec_plan_free(plan);
@@ -247,6 +259,7 @@ int exec_plan_new(struct net *net, const struct sched *sched,
 	exec_cut_shares(plan);
 	compile(plan);
 	plan->reading = reading_of(plan);
+	plan->is_mutual = all_mutual(plan);
 	plan->is_exchange = is_exchange(plan);
 	*out = plan;
 	return 0;

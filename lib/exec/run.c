@@ -24,6 +24,30 @@ static uint32_t sign_hash(const struct net_sign *sign)
 	return (uint32_t)(mixed >> 32);
 }
 
+const char *exec_own_chunk(const struct exec_plan *plan,
+			   const struct exec_step *step, size_t offset,
+			   size_t bytes)
+{
+	const struct exec_args *args = plan->args;
+	const void *src[2];
+	void *dst[1] = {args->scratch};
+	struct reduce_args multiply = {
+		.dst = dst, .n_dst = 1, .src = src, .n_src = 2,
+		.count = bytes / args->elem_bytes,
+	};
+
+	if (step->local == SCHED_OUTPUT)
+		return exec_at(&args->out, step->block, offset);
+	src[0] = exec_at(&args->in, step->block, offset);
+	/* A GPU multiplies as it folds. */
+	if (!args->factor || args->gpu)
+		return src[0];
+	src[1] = args->factor;
+	if (bytes)
+		args->multiply(&multiply);
+	return args->scratch;
+}
+
 int exec_tell_credit_of(struct exec_plan *plan, struct net_lane *end)
 {
 	uint32_t batch = (uint32_t)plan->net->n_slots / 2;
@@ -79,6 +103,7 @@ static int run_lanes(struct exec_plan *plan,
 	for (;;) {
 		bool is_done = true;
 		int moved = 0;
+		int err;
 
 		for (i = 0; i < plan->n_lanes; i++) {
 			struct exec_lane *lane = &plan->lanes[i];
@@ -94,14 +119,13 @@ static int run_lanes(struct exec_plan *plan,
 		}
 		if (is_done)
 			return 0;
-		if (moved) {
+		err = plan->n_jobs ? exec_gpu_push(plan) : 0;
+		if (moved)
 			exec_wait_reset(&wait);
-		} else {
-			int err = exec_wait(plan, &wait);
-
-			if (base_unlikely(err))
-				return err;
-		}
+		else if (!err)
+			err = exec_wait(plan, &wait);
+		if (base_unlikely(err))
+			return err;
 	}
 }
 
@@ -119,6 +143,7 @@ void exec_enter(struct exec_plan *plan)
 		lane->has_chunk = false;
 		lane->is_done = false;
 		lane->waits_for = NULL;
+		lane->job = 0;
 	}
 }
 
@@ -140,8 +165,30 @@ static int run_slots(struct exec_plan *plan)
 	return err;
 }
 
+/* By the shortest way there is; all ranks find the same. */
+static int run_way(struct exec_plan *plan, const struct exec_args *args)
+{
+	plan->args = args;
+	plan->n_passes = 1;
+	plan->is_in_place = false;
+	if (plan->is_exchange && args->longest <= plan->net->slot_bytes &&
+	    !args->factor && !args->gpu)
+		return exec_run_exchange(plan);
+	if (plan->is_parted)
+		return exec_run_messages(plan);
+	exec_enter(plan);
+	if (base_unlikely(args->gpu) && exec_is_shadowed(plan))
+		return exec_run_shadowed(plan, run_way);
+	if (plan->n_passes == 1 && !plan->is_private &&
+	    exec_longest_chunk(plan) <= EXEC_LINES_BYTES)
+		return run_lanes(plan, exec_step_lines);
+	return run_slots(plan);
+}
+
 static int run(struct exec_plan *plan, const struct exec_args *args)
 {
+	int err;
+
 	plan->args = args;
 	plan->signature = sign_hash(&args->sign);
 	plan->is_private = plan->is_paired && (args->in.bytes ||
@@ -150,18 +197,13 @@ static int run(struct exec_plan *plan, const struct exec_args *args)
 		net_sign_post(plan->net, &args->sign);
 	if (!args->longest && !plan->is_private)
 		return 0;
-	plan->n_passes = 1;
-	if (plan->is_exchange && args->longest <= plan->net->slot_bytes &&
-	    !args->factor)
-		return exec_run_exchange(plan);
-	plan->is_in_place = false;
-	if (plan->is_parted)
-		return exec_run_messages(plan);
-	exec_enter(plan);
-	if (plan->n_passes == 1 && !plan->is_private &&
-	    exec_longest_chunk(plan) <= EXEC_LINES_BYTES)
-		return run_lanes(plan, exec_step_lines);
-	return run_slots(plan);
+	if (base_likely(!args->gpu))
+		return run_way(plan, args);
+	err = exec_gpu_begin(plan);
+	if (!err)
+		err = run_way(plan, args);
+	plan->args = args;
+	return exec_gpu_end(plan, err);
 }
 
 /* What broke the net says nothing of the operation: this rank's own words. */

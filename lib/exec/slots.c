@@ -32,6 +32,19 @@ static bool has_places(struct exec_plan *plan, struct exec_lane *lane,
 	return false;
 }
 
+/*
+ * Which steps need the peers' grants first.  Of an operation on a GPU also
+ * those that use what this rank has granted: whether the peer can reach it is
+ * told by the peer's own grant.
+ */
+static unsigned int awaited_flags(const struct exec_plan *plan)
+{
+	unsigned int flags = SCHED_SEND_FINAL | SCHED_RECV_INPUT;
+
+	return plan->args->gpu ? flags | SCHED_SEND_INPUT | SCHED_RECV_FINAL
+			       : flags;
+}
+
 /* Are the step's messages there, its credit, and what it depends on? */
 static int can_run(struct exec_plan *plan, struct exec_lane *lane,
 		   const struct exec_step *step)
@@ -56,13 +69,14 @@ static int can_run(struct exec_plan *plan, struct exec_lane *lane,
 		}
 	}
 	for (i = 0; i < step->n_send; i++) {
-		if (net_can_send(step->send[i], window))
+		if (net_can_send(step->send[i], window) &&
+		    !exec_gpu_fills(plan, step->send[i]))
 			continue;
 		lane->waits_for = step->send[i];
 		return 0;
 	}
-	if ((step->flags & (SCHED_SEND_FINAL | SCHED_RECV_INPUT)) &&
-	    plan->n_missing && needs_place(plan, lane))
+	if (plan->n_missing && needs_place(plan, lane) &&
+	    (step->flags & awaited_flags(plan)))
 		return has_places(plan, lane, step);
 	return 1;
 }
@@ -131,86 +145,95 @@ static const char *read_from(const struct exec_plan *plan,
 	       place_offset(plan, &plan->args->in, step->block, offset);
 }
 
-const char *exec_own_chunk(const struct exec_plan *plan,
-			   const struct exec_step *step, size_t offset,
-			   size_t bytes)
+static void mark_src(struct exec_fold *fold, enum exec_where where)
 {
-	const struct exec_args *args = plan->args;
-	const void *src[2];
-	void *dst[1] = {args->scratch};
-	struct reduce_args multiply = {
-		.dst = dst, .n_dst = 1, .src = src, .n_src = 2,
-		.count = bytes / args->elem_bytes,
-	};
-
-	if (step->local == SCHED_OUTPUT)
-		return exec_at(&args->out, step->block, offset);
-	src[0] = exec_at(&args->in, step->block, offset);
-	if (!args->factor)
-		return src[0];
-	src[1] = args->factor;
-	if (bytes)
-		args->multiply(&multiply);
-	return args->scratch;
+	if (where == EXEC_GPU)
+		fold->gpu_src |= 1ull << fold->n_src;
+	else if (where == EXEC_HOST)
+		fold->is_far = true;
 }
 
-static uint32_t sources(const struct exec_plan *plan,
-			const struct exec_lane *lane,
-			const struct exec_step *step, size_t offset,
-			size_t bytes, const void **src)
+static void mark_dst(struct exec_fold *fold, enum exec_where where)
 {
-	const char *own = NULL;
-	uint32_t n = 0;
-	uint32_t i;
-
-	if (step->local)
-		own = exec_own_chunk(plan, step, offset, bytes);
-	for (i = 0; i < step->n_recv; i++) {
-		const struct net_lane *end = step->recv[i];
-
-		if (step->local && i == step->local_at)
-			src[n++] = own;
-		if (is_read_here(plan, lane, step, end))
-			src[n++] = read_from(plan, step, end, offset);
-		else if (came_to_place(plan, lane, step))
-			src[n++] = exec_at(&plan->args->out, step->block,
-					   offset);
-		else
-			src[n++] = net_payload(end);
-	}
-	if (step->local && step->local_at >= step->n_recv)
-		src[n++] = own;
-	return n;
+	if (where == EXEC_GPU)
+		fold->gpu_dst |= 1ull << fold->n_dst;
+	else if (where == EXEC_HOST)
+		fold->is_far = true;
 }
 
-/* Where the result goes; @all_final: nothing of it goes to a slot. */
-static uint32_t targets(const struct exec_plan *plan,
-			const struct exec_lane *lane,
-			const struct exec_step *step, size_t offset, void **dst,
-			bool *all_final)
+/* Of what a peer granted: its GPU's, or memory that no kernel reaches. */
+static enum exec_where where_of(const struct net_conn *conn, uint32_t kind)
+{
+	return conn->place.kinds & kind ? EXEC_GPU : EXEC_HOST;
+}
+
+static void add_own(const struct exec_plan *plan, const struct exec_step *step,
+		    size_t offset, size_t bytes, struct exec_fold *fold)
+{
+	mark_src(fold, exec_where(exec_blocks_of(plan, step), step->block));
+	fold->src[fold->n_src++] = exec_own_chunk(plan, step, offset, bytes);
+}
+
+static void sources(const struct exec_plan *plan, const struct exec_lane *lane,
+		    const struct exec_step *step, size_t offset, size_t bytes,
+		    struct exec_fold *fold)
 {
 	const struct exec_blocks *out = &plan->args->out;
-	uint32_t n = 0;
 	uint32_t i;
 
-	*all_final = true;
-	if (step->flags & SCHED_STORE)
-		dst[n++] = exec_at(out, step->block, offset);
+	for (i = 0; i < step->n_recv; i++) {
+		const struct net_lane *end = step->recv[i];
+		const void *from;
+
+		if (step->local && i == step->local_at)
+			add_own(plan, step, offset, bytes, fold);
+		if (is_read_here(plan, lane, step, end)) {
+			mark_src(fold, where_of(end->conn,
+						NET_PLACE_INPUT_GPU));
+			from = read_from(plan, step, end, offset);
+		} else if (came_to_place(plan, lane, step)) {
+			mark_src(fold, exec_where(out, step->block));
+			from = exec_at(out, step->block, offset);
+		} else {
+			from = net_payload(end);
+		}
+		fold->src[fold->n_src++] = from;
+	}
+	if (step->local && step->local_at >= step->n_recv)
+		add_own(plan, step, offset, bytes, fold);
+}
+
+/* Where the result goes. */
+static void targets(const struct exec_plan *plan, const struct exec_lane *lane,
+		    const struct exec_step *step, size_t offset,
+		    struct exec_fold *fold)
+{
+	const struct exec_blocks *out = &plan->args->out;
+	uint32_t i;
+
+	fold->all_final = true;
+	if (step->flags & SCHED_STORE) {
+		mark_dst(fold, exec_where(out, step->block));
+		fold->dst[fold->n_dst++] = exec_at(out, step->block, offset);
+	}
 	for (i = 0; i < step->n_send; i++) {
 		struct net_lane *end = step->send[i];
+		void *to;
 
 		if (is_read_there(plan, lane, step, end))
 			continue;
 		if (goes_to_place(plan, lane, step, end) &&
 		    end->conn->output_map) {
-			dst[n++] = end->conn->output_map +
-				   place_offset(plan, out, step->block, offset);
+			mark_dst(fold, where_of(end->conn,
+						NET_PLACE_OUTPUT_GPU));
+			to = end->conn->output_map +
+			     place_offset(plan, out, step->block, offset);
 		} else {
-			dst[n++] = net_slot(end);
-			*all_final = false;
+			to = net_slot(end);
+			fold->all_final = false;
 		}
+		fold->dst[fold->n_dst++] = to;
 	}
-	return n;
 }
 
 static int send_and_consume(const struct exec_plan *plan,
@@ -269,49 +292,93 @@ static int check_maps(const struct exec_plan *plan,
 	return 0;
 }
 
-int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane)
+/* What is in its place is not copied onto itself. */
+static void leave_own(struct exec_fold *fold)
 {
-	const struct exec_step *step = &lane->steps[lane->step];
+	fold->n_dst--;
+	memmove(fold->dst, fold->dst + 1,
+		(size_t)fold->n_dst * sizeof(*fold->dst));
+	fold->gpu_dst >>= 1;
+}
+
+static void fold_here(const struct exec_plan *plan,
+		      const struct exec_step *step,
+		      const struct exec_fold *fold, size_t bytes)
+{
+	struct reduce_args args = {
+		.src = fold->src,
+		.dst = fold->dst,
+		.n_src = (int)fold->n_src,
+		.n_dst = (int)fold->n_dst,
+		.count = bytes / plan->args->elem_bytes,
+		.divisor = exec_divisor(plan, step),
+		.flags = plan->streams && fold->all_final ? REDUCE_STREAM : 0,
+	};
+
+	plan->args->fold(&args);
+}
+
+/* What a device wrote into a GPU's memory is flushed before it is read. */
+static int flush_place(struct exec_plan *plan, const struct exec_lane *lane,
+		       const struct exec_step *step)
+{
+	if (!plan->needs_flush || !came_to_place(plan, lane, step) ||
+	    (step->recv[0]->conn->granted & NET_PLACE_OUTPUT_GPU))
+		return 0;
+	return net_flush(plan->net, plan->guard.timeout_ms);
+}
+
+/* The step's fold: 1 done, 0 not yet, or an error. */
+static int fold_step(struct exec_plan *plan, struct exec_lane *lane,
+		     const struct exec_step *step)
+{
 	const struct exec_args *args = plan->args;
-	const void *src[REDUCE_MAX];
-	void *dst[REDUCE_MAX];
-	struct reduce_args fold;
-	size_t offset, bytes;
-	bool all_final;
+	struct exec_fold fold;
 	int err;
 
-	if (!lane->has_chunk) {
-		lane->bytes = exec_chunk(plan, step, lane->pass, &lane->offset);
-		lane->has_chunk = true;
-	}
-	bytes = lane->bytes;
-	offset = lane->offset;
-	/* Nothing to do, at the other end neither; but the first pass tells
-	 * who disagrees. */
-	if (bytes == EXEC_ABSENT || (!bytes && lane->pass))
-		return 1;
+	if (lane->job)
+		return exec_gpu_is_done(plan, lane);
 	err = can_run(plan, lane, step);
 	if (err <= 0)
 		return err;
 	err = check_maps(plan, lane, step);
 	if (err)
 		return err;
-	fold.n_src = (int)sources(plan, lane, step, offset, bytes, src);
-	fold.n_dst = (int)targets(plan, lane, step, offset, dst, &all_final);
-	fold.divisor = exec_divisor(plan, step);
-	/* What is in its place is not copied onto itself. */
-	if (fold.n_dst && fold.n_src == 1 && !fold.divisor &&
-	    dst[0] == src[0]) {
-		fold.n_dst--;
-		memmove(dst, dst + 1, (size_t)fold.n_dst * sizeof(*dst));
+	/* Not its lists, which are long. */
+	fold.n_src = fold.n_dst = 0;
+	fold.gpu_src = fold.gpu_dst = 0;
+	fold.is_far = false;
+	sources(plan, lane, step, lane->offset, lane->bytes, &fold);
+	targets(plan, lane, step, lane->offset, &fold);
+	if (fold.n_dst && fold.n_src == 1 && !exec_divisor(plan, step) &&
+	    !(args->gpu && args->factor) && fold.dst[0] == fold.src[0])
+		leave_own(&fold);
+	if (!lane->bytes || !fold.n_dst)
+		return 1;
+	if (base_likely(!args->gpu)) {
+		fold_here(plan, step, &fold, lane->bytes);
+		return 1;
 	}
-	if (bytes && fold.n_dst) {
-		fold.src = src;
-		fold.dst = dst;
-		fold.count = bytes / args->elem_bytes;
-		fold.flags = plan->streams && all_final ? REDUCE_STREAM : 0;
-		args->fold(&fold);
+	err = flush_place(plan, lane, step);
+	return err ? err : exec_gpu_fold(plan, lane, step, &fold, lane->bytes);
+}
+
+int exec_step_slots(struct exec_plan *plan, struct exec_lane *lane)
+{
+	const struct exec_step *step = &lane->steps[lane->step];
+	int err;
+
+	if (!lane->has_chunk) {
+		lane->bytes = exec_chunk(plan, step, lane->pass, &lane->offset);
+		lane->has_chunk = true;
 	}
-	err = send_and_consume(plan, lane, step, offset, bytes);
+	/* Nothing to do, at the other end neither; but the first pass tells
+	 * who disagrees. */
+	if (lane->bytes == EXEC_ABSENT || (!lane->bytes && lane->pass))
+		return 1;
+	err = fold_step(plan, lane, step);
+	if (err <= 0)
+		return err;
+	err = send_and_consume(plan, lane, step, lane->offset, lane->bytes);
 	return err ? err : 1;
 }

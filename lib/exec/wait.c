@@ -10,7 +10,7 @@
 /* Idle for so long, a rank sleeps between looks: nobody is in a hurry. */
 #define EXEC_BLOCK_AFTER_NS (20 * MS)
 #define EXEC_BLOCK_MS 10
-/* ... or shorter: what connects peers comes by another way. */
+/* ... or shorter: what connects peers, and a GPU, come by another way. */
 #define EXEC_APART_MS 1
 /* How often a waiting rank looks whether the communicator has failed. */
 #define EXEC_LOOK_NS (1 * MS)
@@ -241,7 +241,8 @@ static int timed_out(const struct exec_plan *plan, uint64_t waited_ns)
 		"deadline",
 		plan->args->sign.seq, what, plan->net->names[plan->net->rank],
 		(double)waited_ns / 1e9,
-		peer < 0 ? "nobody" : plan->net->names[peer],
+		peer >= 0 ? plan->net->names[peer]
+			  : plan->n_jobs ? "its GPU" : "nobody",
 		(unsigned int)(lane - plan->lanes), lane->step, lane->pass,
 		plan->is_parted ? lane->n_passes : plan->n_passes);
 }
@@ -349,7 +350,8 @@ int exec_wait(struct exec_plan *plan, struct exec_wait *wait)
 		return 0;
 	err = look(plan, wait, now);
 	if (!err && now - wait->start_ns > EXEC_BLOCK_AFTER_NS)
-		err = net_block(plan->net, plan->n_apart ? EXEC_APART_MS
-							 : EXEC_BLOCK_MS);
+		err = net_block(plan->net, plan->n_apart || plan->n_jobs
+						   ? EXEC_APART_MS
+						   : EXEC_BLOCK_MS);
 	return err;
 }

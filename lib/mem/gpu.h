@@ -55,6 +55,9 @@ struct mem_where {
  */
 int mem_where(const void *ptr, struct mem_where *out);
 
+/* Is there CUDA in this process?  If not no pointer is a GPU's: 10 ns. */
+bool mem_cuda_is_here(void);
+
 /*
  * Load CUDA's driver where that was not done.  WREATH_EUNSUP with one sentence
  * why there is none: not installed, too old, no device, WREATH_GPU=off.
@@ -62,6 +65,8 @@ int mem_where(const void *ptr, struct mem_where *out);
 int mem_cuda_load(void);
 /* The device of the calling thread's current context; -1: none, no CUDA. */
 int mem_cuda_device(void);
+/* A GPU that this process uses by calls of ours; -1: none so far. */
+int mem_gpu_held(void);
 
 /* What is known of a GPU, for `wreath info` and the log. */
 struct mem_gpu_info {
@@ -79,6 +84,8 @@ struct mem_gpu_info {
 /* The number there are in *n_gpus, 0 without CUDA.  WREATH_EINVAL. */
 int mem_gpu_count(void);
 int mem_gpu_info(int gpu, struct mem_gpu_info *out);
+/* Do kernels on @gpu reach memory of @other?  Makes no context. */
+bool mem_gpu_reaches(int gpu, int other);
 
 /* Device memory that is best for registration; mem_free() frees it. */
 int mem_gpu_alloc(size_t bytes, int gpu, void **out);
@@ -124,6 +131,8 @@ int mem_gpu_fold(struct mem_gpu *gpu, const struct mem_job *job,
  * must be pinned, and @bytes are not limited. */
 int mem_gpu_copy(struct mem_gpu *gpu, void *dst, const void *src, size_t bytes,
 		 uint64_t *number);
+/* Copy from device memory to the host's; blocks.  WREATH_EDEVICE. */
+int mem_gpu_peek(const void *from, size_t bytes, void *to);
 /* Start what was taken up, and carry on what is staged. */
 int mem_gpu_push(struct mem_gpu *gpu);
 /*
@@ -159,12 +168,13 @@ struct mem_export {
 int mem_export(const struct mem_where *where, struct mem_export *out);
 /*
  * Where [@at, @at + @bytes), addresses there, is here; kernels on @gpu reach
- * it.  Kept until mem_gpu_close() or until others need the room (64 at most),
- * and never while its last use is under way: @out stays until the drain of the
- * operation it was asked for.  WREATH_EINVAL for what lies outside of the
- * export, WREATH_EUNSUP, without a text, where the GPUs do not reach each
- * other.
+ * it.  It stays until the next mem_gpu_drain() of @gpu that succeeds; then
+ * until mem_gpu_close(), or until others need the room.  WREATH_EINVAL for what
+ * lies outside of the export, or is not what it says; WREATH_EUNSUP, without a
+ * text, where the GPUs do not reach each other, or there is no room that can be
+ * made without waiting.
  */
+#define MEM_IMPORTS_MAX 64 /* of a struct mem_gpu */
 int mem_import(struct mem_gpu *gpu, const struct mem_export *from, uint64_t at,
 	       size_t bytes, void **out);
 

@@ -21,6 +21,7 @@ struct mem_region {
 	char *base;
 	size_t bytes;
 	int fd;	     /* the memfd behind it, or -1 */
+	int gpu;     /* CUDA's number of the GPU whose memory it is, or -1 */
 	uint64_t id; /* never used twice, never 0 */
 };
 
@@ -36,6 +37,16 @@ int mem_deregister(void *ptr);
  * Neither locks nor blocks.
  */
 bool mem_find(const void *ptr, size_t bytes, struct mem_region *out);
+
+/*
+ * 1 and a region where all of [@ptr, @ptr + @bytes) is within one allocation
+ * of a GPU's memory, in the table or not; else 0.  The region is the whole
+ * allocation where the table has none that holds the range: its id has
+ * MEM_GPU_ID set, and mem_watch() is not told when it goes.  Asks CUDA; never
+ * blocks.
+ */
+#define MEM_GPU_ID (1ull << 63)
+int mem_gpu_region(const void *ptr, size_t bytes, struct mem_region *out);
 
 /* Called before a region goes, by the thread that frees it. */
 struct mem_watch {

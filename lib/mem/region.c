@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "mem/cuda.h"
 #include "mem/mem.h"
 
 /*
@@ -15,7 +16,8 @@ struct entry {
 	_Atomic uintptr_t base;
 	_Atomic size_t bytes;
 	_Atomic uint64_t id;
-	_Atomic int fd;
+	_Atomic int fd, gpu;
+	bool is_ours; /* allocated here; writers only */
 };
 
 static struct {
@@ -77,6 +79,7 @@ static void entry_read(const struct entry *entry, struct mem_region *out)
 	out->base = (char *)base;
 	out->bytes = GET(entry->bytes);
 	out->fd = GET(entry->fd);
+	out->gpu = GET(entry->gpu);
 	out->id = GET(entry->id);
 }
 
@@ -88,6 +91,8 @@ static void entry_move(size_t to, size_t from)
 	SET(target->base, GET(source->base));
 	SET(target->bytes, GET(source->bytes));
 	SET(target->fd, GET(source->fd));
+	SET(target->gpu, GET(source->gpu));
+	target->is_ours = source->is_ours;
 	SET(target->id, GET(source->id));
 }
 
@@ -120,7 +125,7 @@ bool mem_find(const void *ptr, size_t bytes, struct mem_region *out)
 }
 
 /* Caller holds @table.lock. */
-static int insert(void *ptr, size_t bytes, int fd)
+static int insert(void *ptr, size_t bytes, int fd, int gpu, bool is_ours)
 {
 	uintptr_t base = (uintptr_t)ptr;
 	size_t n = GET(table.n);
@@ -148,6 +153,8 @@ static int insert(void *ptr, size_t bytes, int fd)
 	SET(table.entry[at].base, base);
 	SET(table.entry[at].bytes, bytes);
 	SET(table.entry[at].fd, fd);
+	SET(table.entry[at].gpu, gpu);
+	table.entry[at].is_ours = is_ours;
 	SET(table.entry[at].id, ++table.last_id);
 	SET(table.n, n + 1);
 	write_end();
@@ -169,7 +176,7 @@ static bool take_out(void *ptr, bool allocated, struct mem_region *out)
 	if (!at--)
 		return false;
 	entry_read(&table.entry[at], out);
-	if (out->base != ptr || (out->fd >= 0) != allocated)
+	if (out->base != ptr || table.entry[at].is_ours != allocated)
 		return false;
 	for (watch = table.watches; watch; watch = watch->next)
 		watch->gone(watch->arg, out);
@@ -195,10 +202,28 @@ int mem_alloc(size_t bytes, void **out)
 	if (err)
 		return err;
 	pthread_mutex_lock(&table.lock);
-	err = insert(ptr, bytes, fd);
+	err = insert(ptr, bytes, fd, -1, true);
 	pthread_mutex_unlock(&table.lock);
 	if (err) {
 		mem_shared_free(ptr, bytes, fd);
+		return err;
+	}
+	*out = ptr;
+	return 0;
+}
+
+int mem_gpu_alloc(size_t bytes, int gpu, void **out)
+{
+	void *ptr;
+	int err = cuda_alloc(gpu, bytes, &ptr);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&table.lock);
+	err = insert(ptr, bytes, -1, gpu, true);
+	pthread_mutex_unlock(&table.lock);
+	if (err) {
+		cuda_free(gpu, ptr);
 		return err;
 	}
 	*out = ptr;
@@ -217,22 +242,53 @@ int mem_free(void *ptr)
 	pthread_mutex_unlock(&table.lock);
 	if (!found)
 		return base_error(WREATH_EINVAL,
-				  "%p did not come from wreath_mem_alloc()",
-				  ptr);
+				  "%p did not come from wreath_mem_alloc() or "
+				  "wreath_mem_alloc_gpu()", ptr);
+	if (region.gpu >= 0)
+		return cuda_free(region.gpu, region.base);
 	mem_shared_free(region.base, region.bytes, region.fd);
+	return 0;
+}
+
+/* The GPU whose memory all of the range is, or -1. */
+static int check_place(const char *ptr, size_t bytes, int *gpu)
+{
+	struct mem_where where;
+	int err = mem_where(ptr, &where);
+
+	if (err)
+		return err;
+	*gpu = -1;
+	if (where.kind == MEM_MANAGED)
+		return base_error(WREATH_EUNSUP,
+				  "cannot register %zu bytes at %p: managed "
+				  "memory moves between host and GPU; use it "
+				  "as it is", bytes, (const void *)ptr);
+	if (where.kind != MEM_DEVICE)
+		return 0;
+	if (bytes > where.bytes - (size_t)(ptr - where.base))
+		return base_error(WREATH_EINVAL,
+				  "cannot register %zu bytes at %p: the "
+				  "allocation on GPU %d ends %zu bytes behind",
+				  bytes, (const void *)ptr, where.gpu,
+				  where.bytes - (size_t)(ptr - where.base));
+	*gpu = where.gpu;
 	return 0;
 }
 
 int mem_register(void *ptr, size_t bytes)
 {
-	int err;
+	int err, gpu;
 
 	if (!ptr || !bytes || (uintptr_t)ptr + bytes < bytes)
 		return base_error(WREATH_EINVAL,
 				  "cannot register %zu bytes at %p: empty or "
 				  "not a range", bytes, ptr);
+	err = check_place(ptr, bytes, &gpu);
+	if (err)
+		return err;
 	pthread_mutex_lock(&table.lock);
-	err = insert(ptr, bytes, -1);
+	err = insert(ptr, bytes, -1, gpu, false);
 	pthread_mutex_unlock(&table.lock);
 	return err;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/inner.h"
+#include "net/reach.h"
 
 /* The ways to a peer: this rank's end is ends[@side]. */
 struct ways {
@@ -213,6 +213,8 @@ int net_agree(struct net *net, void *offers, size_t bytes,
 			net->n_nodes = nodes[i] + 1;
 	}
 	err = net_rails_agree(net);
+	if (!err)
+		err = net_ipc_agree(net);
 	for (i = 0; i < net->n_ranks && !err; i++)
 		if (i != net->rank)
 			err = agree_with(net, i);

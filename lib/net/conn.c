@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/inner.h"
+#include "net/reach.h"
 
 /* Connections with large slots take 6 MB each. */
 #define NET_FEW_RANKS 8
-#define NET_MAGIC 0x77720002u /* "wr", version 2 of the record */
+#define NET_MAGIC 0x77720003u /* "wr", version 3 of the record */
 
 /*
  * Larger slots mean fewer turns, which is what counts where ranks share a core
@@ -180,8 +180,8 @@ static void conn_free(struct net_conn *conn)
 	if (!conn)
 		return;
 	device = conn->port->device;
-	net_unmap(conn, conn->output_map);
-	net_unmap(conn, conn->input_map);
+	net_conn_unpin(conn);
+	net_places_unmap(conn);
 	net_unmap(conn, conn->mailbox_map);
 	net_cm_conn_free(conn);
 	verbs_qp_free(device, conn->qp);

@@ -35,7 +35,9 @@
 #define NET_BOX_SCRATCH 64 /* where READs land: ours, not the peer's */
 #define NET_BOX_FAILURE 128 /* struct net_failure */
 #define NET_BOX_PLACES (NET_BOX_FAILURE + 1536)
-#define NET_BOX_LANES (NET_BOX_PLACES + NET_PLACES * BASE_LINE)
+#define NET_BOX_EXPORTS (NET_BOX_PLACES + NET_PLACES * BASE_LINE)
+#define NET_EXPORT_BYTES (2 * BASE_LINE) /* struct mem_export; ours to write */
+#define NET_BOX_LANES (NET_BOX_EXPORTS + NET_EXPORTS * NET_EXPORT_BYTES)
 #define NET_BOX_WORDS 0	  /* of a lane: arrival words */
 #define NET_BOX_CREDIT 64 /* of a lane: messages that the peer consumed */
 #define NET_BOX_LINES 128 /* of a lane: small messages */
@@ -51,6 +53,7 @@ struct net_grant {
 	uint64_t word;
 };
 _Static_assert(sizeof(struct net_grant) == BASE_LINE, "a grant is a line");
+_Static_assert(sizeof(struct mem_export) <= NET_EXPORT_BYTES, "an export fits");
 
 /*
  * A signature on the board.  Peers READ it whenever they like, also while it
@@ -159,10 +162,18 @@ struct net_port_offer {
 	struct net_gid gids[NET_GIDS_MAX];
 };
 
+/* What a rank tells its peers of its GPU: ipc.c */
+struct net_ipc_offer {
+	uint64_t space; /* whom it could exchange handles with; 0: nobody */
+	uint64_t gpu;	/* the one it uses, by its uuid */
+	uint64_t reached[16]; /* those that kernels on it reach; 0: no more */
+};
+
 struct net_offer {
 	uint32_t magic;
 	uint8_t n_ports;
 	uint8_t pad[3];
+	struct net_ipc_offer ipc;
 	struct net_port_offer ports[NET_PORTS_MAX];
 };
 
@@ -340,28 +351,12 @@ int net_mend_broken(struct net_conn *conn, const struct ibv_wc *wc);
 /* Go on wherever it is possible. */
 int net_mend(struct net *net);
 
-/* ---- mr.c ---- */
-
 /* Why a peer on this host has failed: written by it, into our mailbox. */
 struct net_failure {
 	char text[1528];
 	_Atomic uint64_t error; /* enum wreath_error, negated; last, once */
 };
 _Static_assert(sizeof(struct net_failure) == 1536, "fits its place");
-
-/* A user's region, registered with a port. */
-struct net_mr {
-	uint64_t region;
-	struct net_port *port;
-	struct ibv_mr *mr;
-	struct net_mr *next;
-};
-
-int net_mrs_init(struct net *net);
-void net_mrs_release(struct net *net);
-/* The remote key for @region on @port; registers at first use. */
-int net_mr_key(struct net *net, struct net_port *port,
-	       const struct mem_region *region, uint32_t *rkey);
 
 /* send.c */
 int net_post(struct net_conn *conn, struct ibv_send_wr *wr);
@@ -376,6 +371,7 @@ int net_credit_signalled(struct net_conn *conn);
 
 /* place.c */
 int net_places_grant_again(struct net_conn *conn);
+void net_places_unmap(struct net_conn *conn);
 
 /* watch.c */
 /* Send what does no harm, and see within @patience_ns whether it arrives. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <pthread.h>
 
-#include "net/inner.h"
+#include "net/reach.h"
 
 /*
  * A user's region stays registered with a port until the user takes it away:
@@ -10,6 +10,15 @@
  * has changed.
  */
 
+void net_mr_drop(struct net_mr **at)
+{
+	struct net_mr *mr = *at;
+
+	*at = mr->next;
+	verbs_mr_free(mr->port->device, mr->mr);
+	base_free(mr);
+}
+
 static void region_gone(void *arg, const struct mem_region *region)
 {
 	struct net *net = arg;
@@ -17,15 +26,10 @@ static void region_gone(void *arg, const struct mem_region *region)
 
 	pthread_mutex_lock(net->mr_lock);
 	while (*at) {
-		struct net_mr *mr = *at;
-
-		if (mr->region != region->id) {
-			at = &mr->next;
-			continue;
-		}
-		*at = mr->next;
-		verbs_mr_free(mr->port->device, mr->mr);
-		base_free(mr);
+		if ((*at)->region == region->id)
+			net_mr_drop(at);
+		else
+			at = &(*at)->next;
 	}
 	pthread_mutex_unlock(net->mr_lock);
 }
@@ -47,13 +51,9 @@ void net_mrs_release(struct net *net)
 	if (!net->mr_lock)
 		return;
 	mem_watch_remove(&net->watch);
-	while (net->mrs) {
-		struct net_mr *mr = net->mrs;
-
-		net->mrs = mr->next;
-		verbs_mr_free(mr->port->device, mr->mr);
-		base_free(mr);
-	}
+	while (net->mrs)
+		net_mr_drop(&net->mrs);
+	net_gpu_release(net);
 	pthread_mutex_destroy(net->mr_lock);
 	base_free(net->mr_lock);
 	net->mr_lock = NULL;
@@ -79,6 +79,7 @@ static int add(struct net *net, struct net_port *port,
 	}
 	mr->region = region->id;
 	mr->port = port;
+	mr->gpu = -1;
 	mr->next = net->mrs;
 	net->mrs = mr;
 	*out = mr;
@@ -92,6 +93,10 @@ int net_mr_key(struct net *net, struct net_port *port,
 	int err = 0;
 
 	pthread_mutex_lock(net->mr_lock);
+	if (region->gpu >= 0) {
+		err = net_gpu_key(net, port, region, rkey);
+		goto out;
+	}
 	for (mr = net->mrs; mr; mr = mr->next)
 		if (mr->region == region->id && mr->port == port)
 			break;
@@ -99,6 +104,7 @@ int net_mr_key(struct net *net, struct net_port *port,
 		err = add(net, port, region, &mr);
 	if (!err)
 		*rkey = mr->mr->rkey;
+out:
 	pthread_mutex_unlock(net->mr_lock);
 	return err;
 }

@@ -37,6 +37,7 @@
 #include "base/base.h"
 #include "mem/mem.h"
 #include "net/connect.h"
+#include "net/gpu.h"
 #include "net/notes.h"
 #include "net/place.h"
 #include "net/port.h"
@@ -92,7 +93,8 @@ struct net_conn {
 	const char *places;    /* granted by the peer, in our mailbox */
 	_Atomic uint64_t *wake; /* the peer sleeps: wake it */
 	uint32_t granted; /* kinds of places in the grant given last */
-	struct net_place place; /* taken last, and where it is mapped */
+	uint32_t place_told; /* kinds in that taken last, of use here or not */
+	struct net_place place; /* it, kinds of use, and where it is mapped */
 	char *output_map;
 	const char *input_map;
 	struct net_places_ahead outputs_ahead, inputs_ahead;
@@ -109,6 +111,8 @@ struct net_conn {
 	bool is_routed; /* they are of different subnets */
 	struct net_cm_conn *cm; /* where librdmacm connects, else NULL */
 	uint64_t bytes_sent;
+	struct net_exports exports;
+	bool is_pinned, has_pinned; /* net_conn_pin() */
 };
 
 struct net {
@@ -139,6 +143,14 @@ struct net {
 	struct mem_watch watch;
 	void *mr_lock; /* pthread_mutex_t: a region may go at any time */
 	struct net_mr *mrs;
+	/* The GPU of the operation under way, set by who runs it; NULL: its
+	 * buffers are in memory of the host. */
+	struct mem_gpu *gpu;
+	bool has_ipc; /* ranks of this host import each other's GPU memory */
+	bool must_flush; /* memory of a GPU was granted by key */
+	uint64_t n_granted; /* of it, ever */
+	struct net_gpu_way *ways;
+	struct net_flusher *flushers;
 	/* Cold. */
 	struct verbs_device *devices[NET_DEVICES_MAX];
 	int n_devices;
@@ -176,32 +188,11 @@ size_t net_offer(const struct net *net, void *out);
 int net_agree(struct net *net, void *offers, size_t bytes,
 	      const uint32_t *hosts, const uint32_t *nodes);
 
-/*
- * The connection to @peer on @channel, or NULL while there is none.  Made in
- * three steps: net_conn_new() fills the record for the peer, net_conn_ready()
- * takes the peer's and readies the queue pair, and when both ends have come so
- * far (a barrier), net_conn_reach() finds the way to the peer's slots.  Then
- * messages may be sent.
- *
- * net_conn_ready() returns WREATH_EAGAIN where the pair of ports does not
- * work, with the text set.  When it did at either end, both exchange verdicts,
- * which net_verdict() fills in, and call net_conn_next(), which frees what
- * there is, and both begin again with the next pair; WREATH_ENET when there is
- * none.
- */
+/* The connection to @peer on @channel, or NULL while there is none. */
 static inline struct net_conn *net_conn(struct net *net, int peer, int channel)
 {
 	return net->conns[peer * NET_CHANNELS_MAX + channel];
 }
-int net_conn_new(struct net *net, int peer, int channel,
-		 struct net_record *record);
-int net_conn_ready(struct net *net, int peer, int channel,
-		   const struct net_record *record);
-void net_verdict(const struct net *net, int peer, int error,
-		 struct net_verdict *out);
-int net_conn_next(struct net *net, int peer, const struct net_verdict *mine,
-		  const struct net_verdict *theirs);
-int net_conn_reach(struct net *net, int peer, int channel);
 
 /* What a channel carries of a vector, beside the others: as its rail does. */
 static inline uint32_t net_channel_weight(const struct net *net, int channel)

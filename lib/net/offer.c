@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/inner.h"
+#include "net/reach.h"
 
-#define OFFER_MAGIC 0x776f0002u /* "wo", version 2 */
+#define OFFER_MAGIC 0x776f0003u /* "wo", version 3 */
 
 #define HEAD_BYTES offsetof(struct net_offer, ports)
 #define PORT_BYTES offsetof(struct net_port_offer, gids)
@@ -40,6 +40,7 @@ size_t net_offer(const struct net *net, void *out)
 	char *at = out;
 	int i;
 
+	net_ipc_offer(net->env, &head.ipc);
 	memcpy(at, &head, HEAD_BYTES);
 	at += HEAD_BYTES;
 	for (i = 0; i < net->n_ports; i++) {

@@ -2,7 +2,7 @@
 /* Places: outputs that a peer may write, and inputs that it may read. */
 #include <string.h>
 
-#include "net/inner.h"
+#include "net/reach.h"
 
 /*
  * Mixed into the word of a grant: a device without line order may land the
@@ -23,41 +23,109 @@ static uint32_t place_check(const struct net_place *place)
 	return (uint32_t)(mixed >> 32) ^ place->kinds;
 }
 
-static int fill_place(struct net_conn *conn, const struct net_granting *what,
-		      struct net_place *place)
+static bool is_gpus(const struct mem_where *where)
+{
+	return where && where->kind == MEM_DEVICE;
+}
+
+/* Migrates as it likes, so that no device may be told where it is. */
+static bool is_managed(const struct mem_where *where)
+{
+	return where && where->kind == MEM_MANAGED;
+}
+
+/*
+ * Memory of a GPU.  Where slots are mapped a place is stored to, so that a key
+ * is of no use: only kernels store there.
+ */
+static int fill_gpu(struct net_conn *conn, const struct net_granting *what,
+		    struct net_place *place)
 {
 	struct mem_region region;
 	int err;
+
+	if (!net_maps(conn)) {
+		if (!mem_gpu_region(what->output, what->output_bytes, &region))
+			return 0;
+		err = net_mr_key(conn->net, conn->port, &region,
+				 &place->output_rkey);
+		if (!err)
+			place->kinds |= NET_PLACE_OUTPUT;
+		return err == WREATH_EUNSUP ? 0 : err;
+	}
+	if (what->is_mutual &&
+	    net_ipc_grant(conn, what->output_where, &place->output_rkey))
+		place->kinds |= NET_PLACE_OUTPUT | NET_PLACE_OUTPUT_GPU;
+	return 0;
+}
+
+static int fill_output(struct net_conn *conn, const struct net_granting *what,
+		       struct net_place *place)
+{
+	struct mem_region region;
+	int err = 0;
 
 	/*
 	 * Where slots are stored to directly, private memory is better served
 	 * by them: a peer could reach it only through the kernel, which is no
 	 * faster at any size.
 	 */
-	if ((what->kinds & NET_PLACE_OUTPUT) &&
-	    mem_find(what->output, what->output_bytes, &region) &&
-	    (region.fd >= 0 || !conn->lanes[0].map_slots)) {
+	if (is_gpus(what->output_where)) {
+		err = fill_gpu(conn, what, place);
+	} else if (!is_managed(what->output_where) &&
+		   mem_find(what->output, what->output_bytes, &region) &&
+		   region.gpu < 0 &&
+		   (region.fd >= 0 || !conn->lanes[0].map_slots)) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->output_rkey);
-		if (err)
-			return err;
+		if (!err)
+			place->kinds |= NET_PLACE_OUTPUT;
+	}
+	if (place->kinds & NET_PLACE_OUTPUT) {
 		place->output = (uintptr_t)what->output;
 		place->output_bytes = what->output_bytes;
-		place->kinds |= NET_PLACE_OUTPUT;
 	}
-	/* Only what the peer is sure to be able to map: shared memory. */
-	if ((what->kinds & NET_PLACE_INPUT) && conn->lanes[0].map_slots &&
-	    mem_find(what->input, what->input_bytes, &region) &&
-	    region.fd >= 0) {
+	return err;
+}
+
+/* Only what the peer is sure to be able to map: shared memory, or a GPU's. */
+static int fill_input(struct net_conn *conn, const struct net_granting *what,
+		      struct net_place *place)
+{
+	struct mem_region region;
+	int err = 0;
+
+	if (!conn->lanes[0].map_slots)
+		return 0;
+	if (is_gpus(what->input_where)) {
+		if (what->is_mutual &&
+		    net_ipc_grant(conn, what->input_where, &place->input_rkey))
+			place->kinds |= NET_PLACE_INPUT | NET_PLACE_INPUT_GPU;
+	} else if (!is_managed(what->input_where) &&
+		   mem_find(what->input, what->input_bytes, &region) &&
+		   region.fd >= 0) {
 		err = net_mr_key(conn->net, conn->port, &region,
 				 &place->input_rkey);
-		if (err)
-			return err;
+		if (!err)
+			place->kinds |= NET_PLACE_INPUT;
+	}
+	if (place->kinds & NET_PLACE_INPUT) {
 		place->input = (uintptr_t)what->input;
 		place->input_bytes = what->input_bytes;
-		place->kinds |= NET_PLACE_INPUT;
 	}
-	return 0;
+	return err;
+}
+
+static int fill_place(struct net_conn *conn, const struct net_granting *what,
+		      struct net_place *place)
+{
+	int err = 0;
+
+	if (what->kinds & NET_PLACE_OUTPUT)
+		err = fill_output(conn, what, place);
+	if (!err && (what->kinds & NET_PLACE_INPUT))
+		err = fill_input(conn, what, place);
+	return err;
 }
 
 static int post_grant(struct net_conn *conn, const struct net_grant *grant,
@@ -78,6 +146,15 @@ static int post_grant(struct net_conn *conn, const struct net_grant *grant,
 	return net_post(conn, &wr);
 }
 
+/* A kind, with what says that it is in memory of a GPU. */
+static uint32_t with_gpu(uint32_t kinds)
+{
+	return kinds | kinds << 2;
+}
+_Static_assert(NET_PLACE_OUTPUT_GPU == NET_PLACE_OUTPUT << 2 &&
+		       NET_PLACE_INPUT_GPU == NET_PLACE_INPUT << 2,
+	       "a class is two bits above its kind");
+
 /* What is granted of @kinds; of others nothing changes. */
 static int grant_kinds(struct net_conn *conn, uint32_t kinds,
 		       const struct net_granting *what, uint32_t signature)
@@ -87,7 +164,9 @@ static int grant_kinds(struct net_conn *conn, uint32_t kinds,
 
 	if (err)
 		return err;
-	conn->granted = (conn->granted & ~kinds) | grant.place.kinds;
+	conn->granted = (conn->granted & ~with_gpu(kinds)) | grant.place.kinds;
+	if (conn->net->gpu)
+		grant.place.kinds |= NET_PLACE_GPU_OP;
 	grant.word = net_word(++conn->n_places_sent,
 			      signature ^ place_check(&grant.place));
 	if (sizeof(grant) > conn->max_inline)
@@ -145,24 +224,86 @@ static void *map_place(struct net_conn *conn, uint32_t rkey, uint64_t address,
 	return conn->port->device->verbs->map(conn->qp, rkey, address, bytes);
 }
 
-static void map_output(struct net_conn *conn, const struct net_place *place)
+/* What was imported is nothing that is given back here. */
+void net_places_unmap(struct net_conn *conn)
 {
-	net_unmap(conn, conn->output_map);
+	if (!(conn->place_told & NET_PLACE_OUTPUT_GPU))
+		net_unmap(conn, conn->output_map);
+	if (!(conn->place_told & NET_PLACE_INPUT_GPU))
+		net_unmap(conn, conn->input_map);
 	conn->output_map = NULL;
-	if (place->kinds & NET_PLACE_OUTPUT)
-		conn->output_map =
-			map_place(conn, place->output_rkey, place->output,
-				  place->output_bytes);
+	conn->input_map = NULL;
 }
 
-static void map_input(struct net_conn *conn, const struct net_place *place)
+struct part {
+	uint64_t address, bytes;
+	uint32_t rkey;
+};
+
+static struct part part_of(const struct net_place *place,
+			   enum net_place_kind kind)
 {
-	net_unmap(conn, conn->input_map);
-	conn->input_map = NULL;
-	if (place->kinds & NET_PLACE_INPUT)
-		conn->input_map =
-			map_place(conn, place->input_rkey, place->input,
-				  place->input_bytes);
+	if (kind == NET_PLACE_OUTPUT)
+		return (struct part){place->output, place->output_bytes,
+				     place->output_rkey};
+	return (struct part){place->input, place->input_bytes,
+			     place->input_rkey};
+}
+
+static void part_set(struct net_conn *conn, enum net_place_kind kind,
+		     const struct part *part, void *map)
+{
+	struct net_place *place = &conn->place;
+
+	if (kind == NET_PLACE_OUTPUT) {
+		place->output = part->address;
+		place->output_bytes = part->bytes;
+		place->output_rkey = part->rkey;
+		conn->output_map = map;
+	} else {
+		place->input = part->address;
+		place->input_bytes = part->bytes;
+		place->input_rkey = part->rkey;
+		conn->input_map = map;
+	}
+}
+
+/*
+ * Take one kind of @place over, mapped: what is in memory of a GPU is of use
+ * only to who has one in the operation too.  False: the net is broken.
+ */
+static bool take_kind(struct net_conn *conn, enum net_place_kind kind,
+		      const struct net_place *place)
+{
+	const uint32_t both = with_gpu(kind);
+	const uint32_t told = place->kinds & both;
+	const uint32_t was = conn->place_told & both;
+	const struct part to = part_of(place, kind);
+	const struct part from = part_of(&conn->place, kind);
+	const bool by_gpu = told & ~(uint32_t)kind;
+	uint32_t use = told;
+	void *map = NULL;
+
+	conn->place_told = (conn->place_told & ~(uint32_t)NET_PLACE_GPU_OP) |
+			   (place->kinds & NET_PLACE_GPU_OP);
+	/* The same as last time keeps its mapping: keys are unique.  What was
+	 * imported may have gone since, for the room. */
+	if (told == was && !by_gpu && to.address == from.address &&
+	    to.bytes == from.bytes && to.rkey == from.rkey)
+		return true;
+	if (!(was & ~(uint32_t)kind))
+		net_unmap(conn, kind == NET_PLACE_OUTPUT ? conn->output_map
+							 : conn->input_map);
+	if (by_gpu && !conn->net->gpu)
+		use = 0;
+	else if (by_gpu)
+		map = net_ipc_map(conn, to.rkey, to.address, to.bytes);
+	else if (told)
+		map = map_place(conn, to.rkey, to.address, to.bytes);
+	part_set(conn, kind, &to, map);
+	conn->place.kinds = (conn->place.kinds & ~both) | use;
+	conn->place_told = (conn->place_told & ~both) | told;
+	return map || !by_gpu || !use;
 }
 
 /* Word by word: the grant may be landing, and place_check() decides. */
@@ -208,13 +349,8 @@ bool net_place_take(struct net_conn *conn, uint32_t signature)
 	if (!look_at_place(conn, signature, &place))
 		return false;
 	conn->n_places_taken++;
-	/* The same place as last time keeps its mapping: keys are unique. */
-	if (memcmp(&place, &conn->place, sizeof(place))) {
-		map_output(conn, &place);
-		map_input(conn, &place);
-		conn->place = place;
-	}
-	return true;
+	return take_kind(conn, NET_PLACE_OUTPUT, &place) &&
+	       take_kind(conn, NET_PLACE_INPUT, &place);
 }
 
 static struct net_places_ahead *ahead_of(struct net_conn *conn,
@@ -239,39 +375,6 @@ static bool put_ahead(struct net_conn *conn, enum net_place_kind kind,
 	return true;
 }
 
-/* Of the place that there was, what is not of this kind stays. */
-static void take_output(struct net_conn *conn, const struct net_place *place)
-{
-	struct net_place *now = &conn->place;
-
-	if ((now->kinds ^ place->kinds) & NET_PLACE_OUTPUT ||
-	    now->output != place->output ||
-	    now->output_bytes != place->output_bytes ||
-	    now->output_rkey != place->output_rkey)
-		map_output(conn, place);
-	now->output = place->output;
-	now->output_bytes = place->output_bytes;
-	now->output_rkey = place->output_rkey;
-	now->kinds = (now->kinds & ~(uint32_t)NET_PLACE_OUTPUT) |
-		     (place->kinds & NET_PLACE_OUTPUT);
-}
-
-static void take_input(struct net_conn *conn, const struct net_place *place)
-{
-	struct net_place *now = &conn->place;
-
-	if ((now->kinds ^ place->kinds) & NET_PLACE_INPUT ||
-	    now->input != place->input ||
-	    now->input_bytes != place->input_bytes ||
-	    now->input_rkey != place->input_rkey)
-		map_input(conn, place);
-	now->input = place->input;
-	now->input_bytes = place->input_bytes;
-	now->input_rkey = place->input_rkey;
-	now->kinds = (now->kinds & ~(uint32_t)NET_PLACE_INPUT) |
-		     (place->kinds & NET_PLACE_INPUT);
-}
-
 bool net_place_take_one(struct net_conn *conn, enum net_place_kind kind,
 			uint32_t signature)
 {
@@ -283,9 +386,5 @@ bool net_place_take_one(struct net_conn *conn, enum net_place_kind kind,
 		    !put_ahead(conn, NET_PLACE_INPUT, signature))
 			return false;
 	place = &ahead->places[ahead->n_taken++ % NET_PLACES_AHEAD];
-	if (kind == NET_PLACE_OUTPUT)
-		take_output(conn, place);
-	else
-		take_input(conn, place);
-	return true;
+	return take_kind(conn, kind, place);
 }

@@ -45,7 +45,7 @@ static enum soft_result ask(struct soft_qp *qp, bool is_swap,
 {
 	struct soft_message m = {
 		.type = is_swap ? SOFT_SWAP : SOFT_ADD,
-		.a = target->far,
+		.a = target->addr,
 		.key = target->key,
 		.need = target->need,
 		.bytes = WIDTH,

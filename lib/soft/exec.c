@@ -56,7 +56,8 @@ bool soft_find_piece(const struct soft_view *view, uint32_t pd, uint64_t addr,
 	    at > view->length || length > view->length - at)
 		return false;
 	piece->at = view->base ? view->base + at : NULL;
-	piece->far = addr;
+	piece->far = view->far + at;
+	piece->addr = addr;
 	piece->key = view->key;
 	piece->need = need;
 	piece->length = length;

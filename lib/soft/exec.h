@@ -17,6 +17,7 @@ enum soft_result {
 struct soft_piece {
 	char *at;
 	uint64_t far;
+	uint64_t addr; /* by its key */
 	uint64_t length;
 	uint32_t key, need; /* what gives the right to it, and which */
 };

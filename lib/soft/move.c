@@ -42,7 +42,7 @@ static int move_by_peer(struct soft_qp *qp, const struct soft_piece *to,
 	const struct soft_piece *far = is_write ? to : from;
 	struct soft_message m = {
 		.type = is_write ? SOFT_PUT : SOFT_GET,
-		.a = far->far + (is_write ? to_at : from_at),
+		.a = far->addr + (is_write ? to_at : from_at),
 		.key = far->key,
 		.need = far->need,
 		.slot = qp->slot,

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "soft/entry.h"
 #include "soft/maps.h"
@@ -35,77 +31,6 @@ bool soft_access_is_valid(int access)
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC))
 		return access & IBV_ACCESS_LOCAL_WRITE;
 	return true;
-}
-
-/* Caller holds @c->lock. */
-static struct soft_region *region_get(struct soft_context *c, int fd,
-				      const struct stat *st)
-{
-	struct soft_region *region;
-	uint32_t i, free_slot = SOFT_N_REGIONS;
-
-	for (i = 0; i < SOFT_N_REGIONS; i++) {
-		region = c->regions[i];
-		if (!region) {
-			if (free_slot == SOFT_N_REGIONS)
-				free_slot = i;
-			if (i >= c->n_regions)
-				break;
-			continue;
-		}
-		if (region->dev == st->st_dev && region->ino == st->st_ino) {
-			region->n_refs++;
-			return region;
-		}
-	}
-	if (free_slot == SOFT_N_REGIONS)
-		return NULL;
-	region = base_alloc(1, sizeof(*region));
-	if (!region)
-		return NULL;
-	region->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (region->fd < 0) {
-		base_free(region);
-		return NULL;
-	}
-	region->dev = st->st_dev;
-	region->ino = st->st_ino;
-	region->bytes = (uint64_t)st->st_size;
-	region->n_refs = 1;
-	region->id = (uint64_t)++c->region_gen << 16 | free_slot;
-	c->regions[free_slot] = region;
-	if (free_slot >= c->n_regions)
-		c->n_regions = free_slot + 1;
-	atomic_store(&c->seg->regions[free_slot], region->id);
-	return region;
-}
-
-static void region_put(struct soft_context *c, struct soft_region *region)
-{
-	struct soft_peer *peer;
-	uint32_t slot;
-
-	if (!region)
-		return;
-	pthread_mutex_lock(&c->lock);
-	slot = (uint32_t)(region->id & (SOFT_N_REGIONS - 1));
-	if (--region->n_refs) {
-		region = NULL;
-	} else {
-		/* Peers look here to learn what they may unmap. */
-		atomic_store(&c->seg->regions[slot], 0);
-		c->regions[slot] = NULL;
-		for (peer = c->peers; peer; peer = peer->next) {
-			if (!peer->held && !atomic_load(&peer->is_dead))
-				soft_message_send(peer->fd, SOFT_GONE, 0, 0,
-						  -1);
-		}
-	}
-	pthread_mutex_unlock(&c->lock);
-	if (!region)
-		return;
-	close(region->fd);
-	base_free(region);
 }
 
 bool soft_mr_may_lock(struct soft_context *c, uint64_t bytes)
@@ -157,7 +82,7 @@ void soft_mr_publish(const struct soft_new_mr *args, struct soft_mr *mr,
 	atomic_store_explicit(&s->word, word, memory_order_release);
 }
 
-static struct soft_mr *mr_new(const struct soft_new_mr *args)
+struct soft_mr *soft_mr_new(const struct soft_new_mr *args)
 {
 	struct soft_context *c = args->c;
 	struct soft_mr *mr;
@@ -205,6 +130,7 @@ struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		.pd = (struct soft_pd *)pd,
 		.addr = (uintptr_t)addr,
 		.length = length,
+		.offset = (uintptr_t)addr,
 		.base = addr,
 		.access = access,
 	};
@@ -224,90 +150,11 @@ struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		errno = EFAULT;
 		return NULL;
 	}
-	mr = mr_new(&args);
+	mr = soft_mr_new(&args);
 	if (!mr)
 		return NULL;
 	mr->ibv.addr = addr;
 	return &mr->ibv;
-}
-
-/*
- * Where this process has the bytes: at @iova, if the caller has mapped them
- * there, which spares a second set of page tables, else in a mapping of ours.
- */
-static char *map_local(const struct soft_new_mr *args, int fd,
-		       const struct stat *st, struct soft_mr *mine)
-{
-	struct soft_maps_file file = {st->st_dev, st->st_ino, args->offset};
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t start = args->offset / page * page;
-	char *at;
-
-	if (soft_maps_is_file(args->addr, args->length, &file))
-		return (char *)(uintptr_t)args->addr;
-	mine->mapped_bytes = args->offset + args->length - start;
-	at = mmap(NULL, mine->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-		  fd, (off_t)start);
-	if (at == MAP_FAILED)
-		return NULL;
-	mine->mapped = at;
-	return at + (args->offset - start);
-}
-
-struct ibv_mr *soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
-				  size_t length, uint64_t iova, int fd,
-				  int access)
-{
-	struct soft_new_mr args = {
-		.c = soft_context_of(pd->context),
-		.pd = (struct soft_pd *)pd,
-		.addr = iova,
-		.length = length,
-		.offset = offset,
-		.access = access,
-	};
-	struct soft_mr mine = {0};
-	struct soft_mr *mr;
-	struct stat st;
-	int seals, error = EINVAL;
-
-	if (soft_is_foreign(args.c) || args.c->is_gone) {
-		errno = EIO;
-		return NULL;
-	}
-	if (!soft_access_is_valid(access) || !length || iova + length < iova ||
-	    fstat(fd, &st) || offset > (uint64_t)st.st_size ||
-	    length > (uint64_t)st.st_size - offset)
-		goto err;
-	/* A peer can be hurt by memory that shrinks, so it must not. */
-	seals = fcntl(fd, F_GET_SEALS);
-	if (seals < 0 || (!(seals & F_SEAL_SHRINK) &&
-			  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK)))
-		goto err;
-	error = ENOMEM;
-	args.base = map_local(&args, fd, &st, &mine);
-	if (!args.base)
-		goto err;
-	pthread_mutex_lock(&args.c->lock);
-	args.region = region_get(args.c, fd, &st);
-	pthread_mutex_unlock(&args.c->lock);
-	if (!args.region)
-		goto err_mapped;
-	mr = mr_new(&args);
-	if (!mr)
-		goto err_region;
-	mr->mapped = mine.mapped;
-	mr->mapped_bytes = mine.mapped_bytes;
-	return &mr->ibv;
-
-err_region:
-	region_put(args.c, args.region);
-err_mapped:
-	if (mine.mapped)
-		munmap(mine.mapped, mine.mapped_bytes);
-err:
-	errno = error;
-	return NULL;
 }
 
 bool soft_view_keys(const struct soft_key *keys, uint32_t key,
@@ -328,6 +175,7 @@ bool soft_view_keys(const struct soft_key *keys, uint32_t key,
 	view->access = atomic_load_explicit(&k->access, memory_order_acquire);
 	view->base = (char *)atomic_load_explicit(&k->base,
 						  memory_order_acquire);
+	view->far = 0;
 	return atomic_load_explicit(&k->word, memory_order_relaxed) == word;
 }
 
@@ -367,7 +215,7 @@ void soft_mr_withdraw(struct soft_mr *mr)
 
 void soft_mr_release(struct soft_mr *mr)
 {
-	region_put(soft_context_of(mr->ibv.context), mr->region);
+	soft_region_put(soft_context_of(mr->ibv.context), mr->region);
 	if (mr->mapped)
 		munmap(mr->mapped, mr->mapped_bytes);
 	mr->region = NULL;

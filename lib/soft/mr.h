@@ -9,13 +9,18 @@
 struct soft_new_mr {
 	struct soft_context *c;
 	struct soft_pd *pd;
-	uint64_t addr, length, offset;
+	uint64_t addr, length;
+	uint64_t offset; /* in @region; of private memory, @base */
 	char *base;
 	struct soft_region *region;
 	int access;
 };
 
 bool soft_access_is_valid(int access);
+/* NULL with errno. */
+struct soft_mr *soft_mr_new(const struct soft_new_mr *args);
+/* NULL is allowed. */
+void soft_region_put(struct soft_context *c, struct soft_region *region);
 /* Make the key valid, with what is in @args. */
 void soft_mr_publish(const struct soft_new_mr *args, struct soft_mr *mr,
 		     uint64_t word);

@@ -14,6 +14,7 @@ struct soft_view {
 	const _Atomic uint64_t *at;
 	uint64_t addr, length;
 	char *base; /* NULL: not by load and store */
+	uint64_t far; /* then where it is in the owner's process */
 	uint32_t pd;
 };
 

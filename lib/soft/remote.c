@@ -143,6 +143,7 @@ static bool view_far(struct soft_qp *qp, uint32_t key, struct soft_view *view)
 	if (LOAD(&s->word) != word)
 		return false;
 	view->base = NULL;
+	view->far = offset;
 	if (region) {
 		view->base = soft_mapping_find(qp->peer, region, &bytes);
 		if (!view->base) {

@@ -55,7 +55,7 @@ static void change(struct soft_mr *mr, struct soft_new_mr *args, int flags)
 		soft_mr_release(mr);
 		mr->ibv.addr = args->base;
 		mr->ibv.length = args->length;
-		mr->offset = 0;
+		mr->offset = args->offset;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		atomic_fetch_add(&args->pd->n_refs, 1);
@@ -86,7 +86,7 @@ int soft_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd,
 		args.base = addr;
 		args.length = length;
 		args.region = NULL;
-		args.offset = 0;
+		args.offset = (uintptr_t)addr;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		args.pd = (struct soft_pd *)pd;

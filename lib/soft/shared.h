@@ -16,7 +16,7 @@
 #include "base/base.h"
 
 #define SOFT_MAGIC 0x7772656174683031ull
-#define SOFT_VERSION 3u
+#define SOFT_VERSION 4u
 
 #define SOFT_N_MR 16384u
 #define SOFT_N_QP 4096u
@@ -41,7 +41,9 @@ struct soft_shared_mr {
 	_Atomic uint64_t addr;
 	_Atomic uint64_t length;
 	_Atomic uint64_t region; /* memfd that holds it, 0: private memory */
-	_Atomic uint64_t offset; /* of @addr in the memfd */
+	/* Of @addr in the memfd; of private memory, where it is in the owner's
+	 * process. */
+	_Atomic uint64_t offset;
 	_Atomic uint32_t pd;
 	_Atomic uint32_t access;
 };

@@ -150,6 +150,32 @@ int verbs_mr_new(struct verbs_device *device, struct ibv_pd *pd, void *addr,
 	return 0;
 }
 
+int verbs_mr_dmabuf(struct verbs_device *device, struct ibv_pd *pd, int fd,
+		    uint64_t offset, size_t bytes, uint64_t iova, int access,
+		    struct ibv_mr **out)
+{
+	const struct verbs_table *verbs = device->verbs;
+	struct ibv_mr *mr;
+	int why;
+
+	if (!verbs->reg_dmabuf_mr)
+		return base_error(WREATH_EUNSUP,
+				  "%s: this %s registers no DMA-BUF: install "
+				  "rdma-core 34 or newer", device->name,
+				  verbs->name);
+	mr = verbs->reg_dmabuf_mr(pd, offset, bytes, iova, fd, access);
+	why = errno;
+	if (mr)
+		*out = mr;
+	else if (why == EOPNOTSUPP || why == ENOSYS || why == EPROTONOSUPPORT)
+		return base_error(WREATH_EUNSUP,
+				  "%s: its driver or the kernel registers no "
+				  "DMA-BUF such as this of %zu bytes (%s); "
+				  "Linux 5.12 or newer does",
+				  device->name, bytes, strerror(why));
+	return mr ? 0 : mr_failed(device, bytes, why);
+}
+
 void verbs_mr_free(struct verbs_device *device, struct ibv_mr *mr)
 {
 	if (mr)

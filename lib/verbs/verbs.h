@@ -168,6 +168,14 @@ void verbs_pd_free(struct verbs_device *device, struct ibv_pd *pd);
 int verbs_mr_new(struct verbs_device *device, struct ibv_pd *pd, void *addr,
 		 size_t bytes, int fd, uint64_t fd_offset, int access,
 		 struct ibv_mr **out);
+/*
+ * Register [@offset, @offset + @bytes) of a DMA-BUF, for requests at addresses
+ * from @iova on; the descriptor may be closed afterwards.  WREATH_EUNSUP where
+ * the device, its driver or the kernel has no such thing.
+ */
+int verbs_mr_dmabuf(struct verbs_device *device, struct ibv_pd *pd, int fd,
+		    uint64_t offset, size_t bytes, uint64_t iova, int access,
+		    struct ibv_mr **out);
 void verbs_mr_free(struct verbs_device *device, struct ibv_mr *mr);
 int verbs_channel_new(struct verbs_device *device,
 		      struct ibv_comp_channel **out);

@@ -60,6 +60,13 @@ expect 0 "$wreath" info --json
 hides out abababab
 unset WREATH_COMM_ID
 
+# Without CUDA a sentence says so.
+WREATH_GPU=off expect 0 "$wreath" info
+shows out '^  none: .*WREATH_GPU=off'
+WREATH_GPU=off expect 0 "$wreath" info --json
+json "$dir/out" '"WREATH_GPU=off" in x["gpus"]["error"] and
+	x["gpus"]["gpus"] == []'
+
 WREATH_SOFT=off expect 0 "$wreath" info
 shows out '^  soft: none: .'
 WREATH_TIMEOUT=yesterday expect 1 "$wreath" info

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers on GPUs: which one, and what is done there without other ranks. */
+#include <sched.h>
+#include <stdio.h>
+
+#include "comm/inner.h"
+
+/* Where there is no other rank, hence no slot: what is staged at a time. */
+#define ALONE_BYTES (256 << 10)
+
+static enum exec_where where_of(const struct mem_where *where)
+{
+	switch (where->kind) {
+	case MEM_DEVICE:
+	case MEM_MANAGED:
+		return EXEC_GPU;
+	case MEM_PINNED:
+		return EXEC_PINNED;
+	default:
+		return EXEC_HOST;
+	}
+}
+
+static int find(const struct comm_op *op, const char *which, const void *ptr,
+		enum exec_where *out, int *gpu)
+{
+	struct mem_where where;
+	char text[1024];
+	int err = mem_where(ptr, &where);
+
+	if (base_unlikely(err)) {
+		snprintf(text, sizeof(text), "%s", base_error_text());
+		return base_error(err, "%s: %s: %s", op->name, which, text);
+	}
+	*out = where_of(&where);
+	if (base_likely(*out != EXEC_GPU))
+		return 0;
+	if (*gpu >= 0 && *gpu != where.gpu)
+		return base_error(WREATH_EINVAL,
+				  "%s: send is on GPU %d, and recv on GPU %d; "
+				  "the buffers of a call must be on one",
+				  op->name, *gpu, where.gpu);
+	*gpu = where.gpu;
+	return 0;
+}
+
+int comm_gpu_find(struct comm_op *op)
+{
+	int err = 0;
+
+	/* Once for both buffers: it is all that calls on the host need. */
+	if (base_likely(!mem_cuda_is_here()))
+		return 0;
+	if (op->reads)
+		err = find(op, "send", op->send, &op->in_where, &op->gpu);
+	if (!err && op->writes && op->recv == op->send && op->reads)
+		op->out_where = op->in_where;
+	else if (!err && op->writes)
+		err = find(op, "recv", op->recv, &op->out_where, &op->gpu);
+	return err;
+}
+
+int comm_gpu_open(struct wreath_comm *comm, int number, struct mem_gpu **out)
+{
+	size_t bytes = comm->net ? comm->net->slot_bytes : ALONE_BYTES;
+	int err = 0;
+
+	if (number >= COMM_GPUS_MAX)
+		return base_error(WREATH_EUNSUP,
+				  "GPU %d is beyond the %d that a communicator "
+				  "can use", number, COMM_GPUS_MAX);
+	if (!comm->gpus[number])
+		err = mem_gpu_open(number, bytes, &comm->gpus[number]);
+	*out = comm->gpus[number];
+	return err;
+}
+
+void comm_gpus_close(struct wreath_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < COMM_GPUS_MAX; i++)
+		if (comm->gpus[i])
+			mem_gpu_close(comm->gpus[i]);
+	exec_shadow_free(&comm->shadow);
+}
+
+int comm_gpu_args(const struct comm_op *op, struct exec_args *args)
+{
+	args->gpu = NULL;
+	if (base_likely(op->gpu < 0))
+		return 0;
+	args->shadow = &op->comm->shadow;
+	args->reads = op->reads;
+	args->writes = op->writes;
+	args->in.where = op->in_where;
+	args->out.where = op->out_where;
+	return comm_gpu_open(op->comm, op->gpu, &args->gpu);
+}
+
+/* Wait for a job that depends on no other rank. */
+static int await(struct wreath_comm *comm, struct mem_gpu *gpu, uint64_t number)
+{
+	uint64_t start = base_now_ns();
+	int64_t timeout_ms = comm->env.value[BASE_ENV_TIMEOUT];
+
+	for (;;) {
+		int err = mem_gpu_push(gpu);
+		int is_done = err ? err : mem_gpu_done(gpu, number);
+
+		if (is_done)
+			return is_done < 0 ? is_done : 0;
+		err = comm_guard_stopped(comm);
+		if (err)
+			return err;
+		if ((int64_t)((base_now_ns() - start) / 1000000) > timeout_ms)
+			return base_error(WREATH_ETIMEOUT,
+					  "GPU %d has not finished a copy in "
+					  "%.1f s; is it busy with a kernel that "
+					  "does not end?  WREATH_TIMEOUT sets "
+					  "the deadline", mem_gpu_number(gpu),
+					  (double)timeout_ms / 1e3);
+		sched_yield();
+	}
+}
+
+int comm_gpu_move(struct wreath_comm *comm, int number, struct mem_job *job)
+{
+	struct mem_gpu *gpu;
+	uint64_t n;
+	int err = comm_gpu_open(comm, number, &gpu);
+
+	if (!err)
+		err = mem_gpu_fold(gpu, job, &n);
+	if (!err)
+		err = await(comm, gpu, n);
+	/* What is under way writes to the user's memory. */
+	if (err && comm->gpus[number])
+		mem_gpu_drain(comm->gpus[number], 10000);
+	return err;
+}
