@@ -139,17 +139,21 @@ endif
 
 # The kernels of GPUs, one image for all variants: code for the first chip of
 # each generation (89 has instructions of its own for 8-bit floats), which the
-# others of it run, and PTX for what this nvcc does not know.  What wreath.h has
-# of it are the numbers of operations, which stay as they are (c_layout.sh), so
-# that another change there does not take this minute.
+# others of it run, and PTX for generations to come.  Only two kinds of PTX are
+# made on the way, with those instructions and without: the first half of nvcc
+# takes the longer.  What wreath.h has of it are the numbers of operations, which
+# stay as they are (c_layout.sh), so that another change there makes nothing.
 gpu := $(if $(NVCC),build/gpu/reduce.fatbin)
-gpu_code := $(if $(NVCC),$(filter $(addprefix sm_,70 75 80 89 90 100 110 120),\
-	$(shell $(NVCC) --list-gpu-code)))
-gpu_ptx := $(if $(NVCC),$(lastword $(shell $(NVCC) --list-gpu-arch)))
-gpu_flags := -std=c++17 -O3 -fmad=false -Iinclude -Ilib -t 0 \
-	-Xfatbin -compress-all -allow-unsupported-compiler \
-	$(foreach a,$(gpu_code:sm_%=%),-gencode=arch=compute_$a,code=sm_$a) \
-	-gencode=arch=$(gpu_ptx),code=$(gpu_ptx) $(NVCCFLAGS)
+gpu_code := $(if $(NVCC),$(patsubst sm_%,%,$(filter $(addprefix sm_,\
+	70 75 80 89 90 100 110 120),$(shell $(NVCC) --list-gpu-code))))
+gpu_old := $(firstword $(gpu_code))
+gpu_late := $(or $(filter 89,$(gpu_code)),$(gpu_old))
+gpu_ptx = $(if $(filter 70 75 80,$1),$(gpu_old),$(gpu_late))
+gpu_flags := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -Iinclude \
+	-Ilib -t 0 -Xfatbin -compress-all -allow-unsupported-compiler \
+	$(foreach a,$(gpu_code),\
+	-gencode=arch=compute_$(call gpu_ptx,$a),code=sm_$a) \
+	-gencode=arch=compute_$(gpu_late),code=compute_$(gpu_late) $(NVCCFLAGS)
 build/gpu/flags: force
 	@mkdir -p $(@D); echo '$(NVCC) $(gpu_flags)' | cmp -s - $@ || \
 		echo '$(NVCC) $(gpu_flags)' >$@
