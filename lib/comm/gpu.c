@@ -48,6 +48,9 @@ int comm_gpu_find(struct comm_op *op)
 {
 	int err = 0;
 
+	/* Once for both buffers: it is all that calls on the host need. */
+	if (base_likely(!mem_cuda_is_here()))
+		return 0;
 	if (op->reads)
 		err = find(op, "send", op->send, &op->in_where, &op->gpu);
 	if (!err && op->writes && op->recv == op->send && op->reads)

@@ -56,6 +56,13 @@ struct mem_where {
 int mem_where(const void *ptr, struct mem_where *out);
 
 /*
+ * Whether CUDA's driver is in this process: where it is not, all memory is the
+ * host's.  10 ns as long as it is not, so that one question does for all
+ * pointers of a call.
+ */
+bool mem_cuda_is_here(void);
+
+/*
  * Load CUDA's driver where that was not done.  WREATH_EUNSUP with one sentence
  * why there is none: not installed, too old, no device, WREATH_GPU=off.
  */
