@@ -7,6 +7,7 @@
  * plain memory; the reference does the same there at once, in order.
  */
 #define _GNU_SOURCE
+#include "mem/cuda.h"
 #include "test/unit/mem_gpu.h"
 
 #define REGION ((size_t)300 << 10)
@@ -204,12 +205,26 @@ static void copy(struct mem_gpu *gpu, uint64_t *number)
 	memcpy(regions[to].shadow, regions[from].shadow, bytes);
 }
 
+/* The words that the next one to open a GPU gets are soon to go round. */
+static void set_words(void)
+{
+	struct cuda_words words;
+	struct cuda_gpu *gpu;
+
+	OK(cuda_gpu_get(0, &gpu));
+	OK(cuda_words_get(gpu, &words));
+	atomic_store(words.from_gpu, UINT32_MAX - (uint32_t)(seed % 40));
+	cuda_words_put(&words);
+}
+
 static void random_jobs(void)
 {
-	struct mem_gpu *gpu = open_gpu(0, (size_t)64 << 10);
 	uint64_t number = 0, known = 0, last = 0;
+	struct mem_gpu *gpu;
 	int i;
 
+	set_words();
+	gpu = open_gpu(0, (size_t)64 << 10);
 	state = seed;
 	regions_init();
 	for (i = 0; i < N_JOBS; i++) {
@@ -299,7 +314,12 @@ static void fill(void)
 	one_fold(gpu, at, &number);
 	CHECK(number == MEM_JOBS_MAX + 1);
 	drain(gpu);
+	/* What is not pushed is never done. */
+	memset(alias(at, 8192), 0, 8192);
+	alias(at, 8192)[4096] = 1;
+	one_fold(gpu, at, &number);
 	mem_gpu_close(gpu);
+	CHECK(!alias(at, 8192)[0]);
 	OK(mem_free(at));
 }
 
