@@ -90,6 +90,8 @@ void mem_gpu_close(struct mem_gpu *gpu)
 
 	if (!gpu)
 		return;
+	/* What was not pushed is not begun any more. */
+	gpu->last = gpu->pushed;
 	err = gpu->last ? mem_gpu_drain(gpu, CLOSE_TIMEOUT_MS) : 0;
 	gpu_imports_close(gpu);
 	/* A broken context runs nothing any more. */

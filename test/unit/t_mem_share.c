@@ -324,85 +324,6 @@ static void memory_that_is_gone_is_closed(void **unused)
 	pair_case(gone);
 }
 
-static void own(void)
-{
-	struct mem_gpu *gpu = open_gpu(0, 4096);
-	char *near = new_memory(BYTES, 0);
-	char *far = new_memory(BYTES, 1);
-	struct mem_export from;
-	struct mem_where where = find(far);
-	void *out;
-
-	OK(mem_export(&where, &from));
-	OK(mem_import(gpu, &from, from.base + 5, 100, &out));
-	CHECK(out == far + 5);
-	copy(gpu, near, out, 100);
-	refuse(gpu, &from, from.base + from.bytes, 1);
-	where = find(near);
-	OK(mem_export(&where, &from));
-	OK(mem_import(gpu, &from, from.base, BYTES, &out));
-	CHECK(out == near);
-	/* It says that it is ours; our driver knows better. */
-	from.bytes--;
-	refuse(gpu, &from, from.base, 1);
-	from.bytes++;
-	from.base = (uintptr_t)&from;
-	refuse(gpu, &from, from.base, 1);
-	from.base = (uintptr_t)near;
-	OK(mem_free(near));
-	refuse(gpu, &from, from.base, 1);
-	OK(mem_free(far));
-	mem_gpu_close(gpu);
-	CHECK(!CU(fakeCudaCalls)("cuIpcOpenMemHandle_v2"));
-}
-
-static void within_a_process_the_pointer_serves(void **unused)
-{
-	(void)unused;
-	gpu_case("", own);
-}
-
-static void apart(void)
-{
-	struct mem_gpu *gpu = open_gpu(0, 4096);
-	char *far = new_memory(BYTES, 1);
-	struct mem_where where = find(far);
-	struct mem_export from;
-	void *out;
-
-	base_error_again(0, "");
-	OK(mem_export(&where, &from));
-	FAILS(WREATH_EUNSUP, mem_import(gpu, &from, from.base, 1, &out));
-	CHECK(!*base_error_text());
-	OK(mem_free(far));
-	mem_gpu_close(gpu);
-}
-
-static void no_export(void)
-{
-	char *memory = new_memory(BYTES, 1);
-	struct mem_where where = find(memory);
-	struct mem_export from;
-
-	base_error_again(0, "");
-	FAILS(WREATH_EUNSUP, mem_export(&where, &from));
-	FAILS(WREATH_EUNSUP, mem_export(&where, &from));
-	where = find(&from);
-	FAILS(WREATH_EUNSUP, mem_export(&where, &from));
-	CHECK(!*base_error_text());
-	OK(mem_free(memory));
-}
-
-static void what_cannot_be_reached_is_not(void **unused)
-{
-	(void)unused;
-	gpu_case("nopeer", apart);
-	gpu_case("noipc", no_export);
-	setenv("WREATH_GPU_IPC", "off", 1);
-	gpu_case("", no_export);
-	unsetenv("WREATH_GPU_IPC");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,8 +331,6 @@ int main(void)
 		cmocka_unit_test(what_lies_outside_is_refused),
 		cmocka_unit_test(imports_are_bounded),
 		cmocka_unit_test(memory_that_is_gone_is_closed),
-		cmocka_unit_test(within_a_process_the_pointer_serves),
-		cmocka_unit_test(what_cannot_be_reached_is_not),
 	};
 
 	alarm(60);
