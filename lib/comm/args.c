@@ -138,7 +138,8 @@ static void fold_args(const struct comm_op *op, struct exec_args *args)
 		fold = WREATH_SUM;
 	args->fold = mem_fold(op->type, fold);
 	args->type = op->type;
-	args->op = fold;
+	/* The average is a sum with a divisor. */
+	args->op = fold == WREATH_AVG ? WREATH_SUM : fold;
 	args->divisor = 0;
 	if (sched_is_reducing(op->collective) && op->op == WREATH_AVG)
 		args->divisor = (unsigned int)op->comm->n_ranks;

@@ -103,7 +103,8 @@ int comm_guard_stopped(void *arg)
 	struct wreath_comm *comm = arg;
 	int err = comm_error(comm);
 
-	return err ? err : heard_failure(comm);
+	/* A rank alone waits as well: for its GPU. */
+	return err || !comm->boot ? err : heard_failure(comm);
 }
 
 int comm_guard_left(void *arg, int peer)
