@@ -110,7 +110,8 @@ $B/flags: force
 
 $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(cppflags) $(cflags) $(simd) $(visible) $(own) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(cppflags) $(cflags) $(simd) $(visible) $(own) -MMD -MP \
+		-c $< -o $@
 
 $B/%.o: %.cc $B/flags
 	@mkdir -p $(@D)

@@ -30,7 +30,8 @@ is_right() {
 }
 
 without_cuda_one_sentence_says_why() {
-	for command in "perf all_reduce --memory gpu" "perf barrier -M managed" gpu; do
+	for command in "perf all_reduce --memory gpu" \
+		"perf barrier -M managed" gpu; do
 		# shellcheck disable=SC2086
 		expect 6 env WREATH_GPU=off LD_LIBRARY_PATH="$simulated" \
 			"$wreath" $command
