@@ -46,6 +46,7 @@ version := $(shell awk '/define WREATH_VERSION_(MAJOR|MINOR|PATCH)/ \
 major := $(firstword $(subst ., ,$(version)))
 soname := libwreath.so.$(major)
 real := libwreath.so.$(version)
+nccl := libwreath-nccl.so.$(major)
 
 warn := -Wall -Wextra -Wshadow -Wvla -Wundef -Wwrite-strings \
 	-Wpointer-arith -Wformat=2 -Wcast-qual -fno-common \
@@ -66,8 +67,10 @@ cxxflags := -std=c++11 $(common) $(CXXFLAGS)
 ldflags := $(san) -pthread $(LDFLAGS)
 ldlibs := -lsodium -ldl -lm $(LDLIBS)
 
-lib_src := $(sort $(wildcard lib/*/*.c))
+# lib/nccl is a library of its own, which uses this one as any program does.
+lib_src := $(filter-out lib/nccl/%,$(sort $(wildcard lib/*/*.c)))
 lib_obj := $(lib_src:%.c=$B/%.o)
+nccl_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard lib/nccl/*.c)))
 bench_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard bench/*.c)))
 unit_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/unit/t_*.c)))
 vm_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/vm/*.c)))
@@ -91,7 +94,12 @@ aliases := $(addsuffix _perf,all_reduce reduce broadcast reduce_scatter \
 command := $(if $(bench_obj),$B/wreath $(addprefix $B/,$(aliases)))
 man := $(sort $(wildcard man/*.[1-8]))
 
-all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command)
+# NCCL's name stands in a folder of its own, so that nothing finds it by
+# accident, with the library that it needs beside it.
+nccl_links := $B/nccl/libnccl.so.2 $B/nccl/libnccl.so $B/nccl/$(soname)
+
+all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command) \
+	$B/libwreath-nccl.so $(nccl_links)
 unit: $(unit_bin)
 loop: $(loop_bin)
 gpu: $(gpu_bin) $B/cuda/libcuda.so.1
@@ -99,8 +107,15 @@ examples: $(example_bin)
 # Gloo has its own program, where it is installed.
 gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
 dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
+# A program of NCCL, compiled with our header and with NCCL's own, if there.
+nccl_h := $(firstword $(wildcard /usr/local/cuda/include/nccl.h \
+	/usr/local/include/nccl.h /usr/include/nccl.h))
+nccl_test := $(foreach kind,own $(if $(nccl_h),theirs),$(addprefix \
+	$B/test/nccl/$(kind)/,abi rpath layout)) $B/test/nccl/env \
+	$B/test/nccl/own/gpu
+nccl-test: $(nccl_test)
 # Everything that the tests run.
-bins: all unit loop examples dropin $B/cuda/libcuda.so.1 $(vm_bin) \
+bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin) \
 	$(gpu_bin)
 
 # Written only when it differs, so that other flags mean other objects.
@@ -129,17 +144,21 @@ endif
 
 # The kernels of GPUs, one image for all variants: code for the first chip of
 # each generation (89 has instructions of its own for 8-bit floats), which the
-# others of it run, and PTX for what this nvcc does not know.  What wreath.h has
-# of it are the numbers of operations, which stay as they are (c_layout.sh), so
-# that another change there does not take this minute.
+# others of it run, and PTX for generations to come.  Only two kinds of PTX are
+# made on the way, with those instructions and without: the first half of nvcc
+# takes the longer.  What wreath.h has of it are the numbers of operations, which
+# stay as they are (c_layout.sh), so that another change there makes nothing.
 gpu := $(if $(NVCC),build/gpu/reduce.fatbin)
-gpu_code := $(if $(NVCC),$(filter $(addprefix sm_,70 75 80 89 90 100 110 120),\
-	$(shell $(NVCC) --list-gpu-code)))
-gpu_ptx := $(if $(NVCC),$(lastword $(shell $(NVCC) --list-gpu-arch)))
-gpu_flags := -std=c++17 -O3 -fmad=false -Iinclude -Ilib -t 0 \
-	-Xfatbin -compress-all -allow-unsupported-compiler \
-	$(foreach a,$(gpu_code:sm_%=%),-gencode=arch=compute_$a,code=sm_$a) \
-	-gencode=arch=$(gpu_ptx),code=$(gpu_ptx) $(NVCCFLAGS)
+gpu_code := $(if $(NVCC),$(patsubst sm_%,%,$(filter $(addprefix sm_,\
+	70 75 80 89 90 100 110 120),$(shell $(NVCC) --list-gpu-code))))
+gpu_old := $(firstword $(gpu_code))
+gpu_late := $(or $(filter 89,$(gpu_code)),$(gpu_old))
+gpu_ptx = $(if $(filter 70 75 80,$1),$(gpu_old),$(gpu_late))
+gpu_flags := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -Iinclude \
+	-Ilib -t 0 -Xfatbin -compress-all -allow-unsupported-compiler \
+	$(foreach a,$(gpu_code),\
+	-gencode=arch=compute_$(call gpu_ptx,$a),code=sm_$a) \
+	-gencode=arch=compute_$(gpu_late),code=compute_$(gpu_late) $(NVCCFLAGS)
 build/gpu/flags: force
 	@mkdir -p $(@D); echo '$(NVCC) $(gpu_flags)' | cmp -s - $@ || \
 		echo '$(NVCC) $(gpu_flags)' >$@
@@ -173,6 +192,26 @@ $B/libwreath.a: $(lib_obj)
 	$(Q)rm -f $@ && $(LD) -r $^ -o $B/wreath.o && \
 		$(OBJCOPY) --localize-hidden $B/wreath.o && \
 		$(AR) rcs $@ $B/wreath.o
+
+# Its own SONAME: preloaded, it must not stand for the library whose names it
+# takes, in which a program may look for others.  It calls its own functions,
+# also where that library came first.
+$B/$(nccl): $(nccl_obj) lib/nccl/nccl.map $B/$(soname) $B/libwreath.so
+	$(Q)$(CC) -shared -Wl,-soname,$(nccl) \
+		-Wl,--version-script=lib/nccl/nccl.map -Wl,-z,relro,-z,now \
+		-Wl,-Bsymbolic-functions -Wl,-rpath,'$$ORIGIN' $(ldflags) \
+		$(nccl_obj) -L$B -lwreath $(LDLIBS) -o $@
+
+$B/libwreath-nccl.so: $B/$(nccl)
+	$(Q)ln -sf $(nccl) $@
+
+$B/nccl/libnccl.so.2 $B/nccl/libnccl.so: $B/$(nccl)
+	@mkdir -p $(@D)
+	$(Q)ln -sf ../$(nccl) $@
+
+$B/nccl/$(soname): $B/$(soname)
+	@mkdir -p $(@D)
+	$(Q)ln -sf ../$(soname) $@
 
 $B/wreath: $(bench_obj) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ $(ldlibs) -o $@
@@ -221,6 +260,46 @@ $B/test/dropin/preload/ucx.o: visible := -fvisibility=default
 $B/soft/gloo: test/dropin/gloo.cc $B/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(common) -std=c++14 $(CXXFLAGS) $< $(ldflags) -lgloo -o $@
+
+# A library of NCCL's name, in which every function traps: what a program was
+# linked with, and must not be what it runs with.
+$B/test/nccl/stub/libnccl.so.2: $B/$(nccl)
+	@mkdir -p $(@D)
+	$(Q)nm -D --defined-only $< | awk '$$3 ~ /^p?nccl/ { \
+		print "void " $$3 "(void);\nvoid " $$3 "(void)"; \
+		print "{ __builtin_trap(); }" }' | \
+		$(CC) -shared -fPIC $(ldflags) -Wl,-soname,libnccl.so.2 \
+		-x c - -o $@
+	$(Q)ln -sf libnccl.so.2 $(@D)/libnccl.so
+
+$B/test/nccl/own/%.o: test/nccl/%.c $B/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) -Ilib/nccl -I. $(cflags) -MMD -MP -c $< -o $@
+
+$B/test/nccl/theirs/%.o: test/nccl/%.c $B/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) -isystem $(dir $(nccl_h)) $(cflags) -MMD -MP -c $< -o $@
+
+nccl_link = $(Q)$(CC) $(ldflags) -Wl,-z,now $(filter %.o,$^) \
+	-L$B/test/nccl/stub -lnccl -o $@
+abi_obj := kit.o abi.o collectives.o life.o bad.o
+$B/test/nccl/%/abi: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
+		$B/test/nccl/stub/libnccl.so.2
+	$(nccl_link)
+$B/test/nccl/%/rpath: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
+		$B/test/nccl/stub/libnccl.so.2
+	$(nccl_link) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../stub'
+# With a driver of CUDA, which is looked up where it runs.
+$B/test/nccl/own/gpu: $(addprefix $B/test/nccl/own/,kit.o gpu.o gpu_more.o) \
+		$B/test/nccl/stub/libnccl.so.2 $B/cuda/libcuda.so.1
+	$(nccl_link) -L$B/cuda -l:libcuda.so.1
+$B/test/nccl/%/layout: $B/test/nccl/%/layout.o
+	$(Q)$(CC) $(ldflags) $^ -o $@
+# What maps variables, by itself.
+$B/test/nccl/env: $B/test/nccl/env.o $(addprefix $B/lib/nccl/,env.o list.o \
+		log.o map.o vars.o) $B/$(soname) $B/libwreath.so
+	$(Q)$(CC) $(ldflags) $(filter %.o,$^) -L$B -lwreath \
+		-Wl,-rpath,'$$ORIGIN/../..' -o $@
 
 # Examples see what a customer sees: the header and the library.
 $B/examples/05_gpu.o: own := -isystem $(dir $(cuda_h))
@@ -297,6 +376,15 @@ install: all $B/wreath.pc
 	ln -sf $(real) $(DESTDIR)$(LIBDIR)/$(soname)
 	ln -sf $(soname) $(DESTDIR)$(LIBDIR)/libwreath.so
 	install -m 644 $B/libwreath.a $(DESTDIR)$(LIBDIR)
+	install -m 755 $B/$(nccl) $(DESTDIR)$(LIBDIR)
+	ln -sf $(nccl) $(DESTDIR)$(LIBDIR)/libwreath-nccl.so
+	install -d $(DESTDIR)$(LIBDIR)/wreath/nccl $(dest)/include/wreath-nccl
+	for name in libnccl.so.2 libnccl.so; do \
+		ln -sf ../../$(nccl) \
+			$(DESTDIR)$(LIBDIR)/wreath/nccl/$$name || exit; \
+	done
+	ln -sf ../../$(soname) $(DESTDIR)$(LIBDIR)/wreath/nccl
+	install -m 644 lib/nccl/nccl.h $(dest)/include/wreath-nccl
 	install -m 644 $B/wreath.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $B/wreath $(dest)/bin
 	for name in $(aliases); do \
@@ -315,21 +403,25 @@ install: all $B/wreath.pc
 uninstall:
 	rm -f $(dest)/include/wreath.h $(DESTDIR)$(LIBDIR)/libwreath.a \
 		$(DESTDIR)$(LIBDIR)/libwreath.so* \
+		$(DESTDIR)$(LIBDIR)/libwreath-nccl.so* \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/wreath.pc \
 		$(addprefix $(dest)/bin/,wreath $(aliases))
 	for page in $(notdir $(man)); do \
 		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; \
 	done
-	rm -rf $(DESTDIR)$(DOCDIR)
+	rm -rf $(DESTDIR)$(DOCDIR) $(dest)/include/wreath-nccl \
+		$(DESTDIR)$(LIBDIR)/wreath
 
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples dropin bins run check test conformance \
-	check-rxe check-gpu vm bench-rxe bench-sim bench-peers install \
-	uninstall clean force
+.PHONY: all unit loop gpu examples dropin nccl-test bins run check test \
+	conformance check-rxe check-gpu vm bench-rxe bench-sim bench-peers \
+	install uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
--include $(lib_obj:.o=.d) $(bench_obj:.o=.d) $(unit_bin:=.d) $(loop_bin:=.d) \
-	$(vm_bin:=.d) $(gpu_bin:=.d) $(unit_help:.o=.d) $(loop_help:.o=.d) \
-	$(example_bin:=.d) $(dropin_obj:.o=.d) $(cuda_obj:.o=.d)
+-include $(lib_obj:.o=.d) $(nccl_obj:.o=.d) $(bench_obj:.o=.d) \
+	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(gpu_bin:=.d) \
+	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
+	$(dropin_obj:.o=.d) $(cuda_obj:.o=.d) \
+	$(wildcard $B/test/nccl/*/*.d)

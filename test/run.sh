@@ -23,8 +23,9 @@ unset MFLAGS MAKELEVEL GNUMAKEFLAGS
 # Tests begin from the defaults, wherever they are started.
 for name in $(compgen -e); do
 	case $name in
-	WREATH* | PMI_* | PMIX_* | OMPI_* | SLURM_* | RANK | WORLD_SIZE | \
-		LOCAL_RANK | MASTER_ADDR | MASTER_PORT) unset "$name" ;;
+	WREATH* | NCCL_* | PMI_* | PMIX_* | OMPI_* | SLURM_* | RANK | \
+		WORLD_SIZE | LOCAL_RANK | MASTER_ADDR | MASTER_PORT)
+		unset "$name" ;;
 	esac
 done
 export B SAN CC CXX MAKE LC_ALL=C TEST_UNDER=$SAN

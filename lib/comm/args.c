@@ -130,9 +130,10 @@ static void even_args(const struct comm_op *op, struct exec_args *args)
 static void fold_args(const struct comm_op *op, struct exec_args *args)
 {
 	const struct comm_factor *factor = factor_of(op);
-	enum wreath_op fold = op->op < WREATH_OP_USER ? op->op : WREATH_SUM;
+	enum wreath_op fold = op->op < WREATH_AVG ? op->op : WREATH_SUM;
 
-	/* Copies are folds of one vector: any operation will do. */
+	/* An average is a sum and a divisor; copies are folds of one vector:
+	 * any operation will do. */
 	if (!sched_is_reducing(op->collective))
 		fold = WREATH_SUM;
 	args->fold = mem_fold(op->type, fold);

@@ -50,7 +50,7 @@ static int heard_failure(struct wreath_comm *comm)
 {
 	struct boot_failure failure;
 
-	/* One rank alone has nobody to hear from. */
+	/* A communicator of one has nobody to hear from. */
 	if (!comm->boot || !boot_failure(comm->boot, &failure))
 		return 0;
 	return keep_error(comm, failure.error, failure.text);
@@ -103,7 +103,8 @@ int comm_guard_stopped(void *arg)
 	struct wreath_comm *comm = arg;
 	int err = comm_error(comm);
 
-	return err ? err : heard_failure(comm);
+	/* A rank alone waits as well: for its GPU. */
+	return err || !comm->boot ? err : heard_failure(comm);
 }
 
 int comm_guard_left(void *arg, int peer)

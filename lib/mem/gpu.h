@@ -55,7 +55,11 @@ struct mem_where {
  */
 int mem_where(const void *ptr, struct mem_where *out);
 
-/* Is there CUDA in this process?  If not no pointer is a GPU's: 10 ns. */
+/*
+ * Whether CUDA's driver is in this process: where it is not, all memory is the
+ * host's.  10 ns as long as it is not, so that one question does for all
+ * pointers of a call.
+ */
 bool mem_cuda_is_here(void);
 
 /*

@@ -59,7 +59,7 @@ struct mem_gpu {
 	struct mem_gpu_info info;
 	struct CUstream_st *stream;
 	struct cuda_words words;
-	bool has_words, use_kernels;
+	bool has_words;
 
 	/* Numbers: the last that was taken up, that may start, that was given
 	 * to the stream as a whole, and that is done. */

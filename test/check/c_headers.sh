@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Every header compiles by itself, and twice; wreath.h also as strict C11 and
 # as C++, where it is all that a program needs.
-flags="-Iinclude -Ilib -I. -Wall -Wextra -Werror -fsyntax-only"
+flags="-Iinclude -Ilib -I. -Ilib/nccl -Wall -Wextra -Werror -fsyntax-only"
 # It is the .c file that chooses how much of the system it sees.
 all="-std=gnu11 -D_GNU_SOURCE"
 tmp=$(mktemp -d) || exit 1

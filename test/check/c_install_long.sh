@@ -26,6 +26,10 @@ rm -rf "$stage" "$stage-static"
 cd "$stage$prefix" || exit 1
 for file in include/wreath.h lib/libwreath.so lib/libwreath.so.0 \
 	lib/libwreath.a lib/pkgconfig/wreath.pc bin/wreath \
+	include/wreath-nccl/nccl.h lib/libwreath-nccl.so \
+	lib/libwreath-nccl.so.0 lib/wreath/nccl/libnccl.so.2 \
+	lib/wreath/nccl/libnccl.so lib/wreath/nccl/libwreath.so.0 \
+	share/man/man7/wreath_nccl.7 \
 	bin/all_reduce_perf bin/alltoall_perf bin/sendrecv_perf \
 	share/man/man1/wreath.1 share/man/man7/wreath.7 \
 	share/man/man7/wreath_env.7 share/man/man3/wreath_all_reduce.3; do
@@ -84,17 +88,34 @@ for source in "$stage$prefix"/share/doc/wreath/examples/*.c \
 done
 [ $programs -gt 0 ] || fault "no examples were installed"
 
+# A program of NCCL, by the header and by the folder that were installed.
+unset LD_LIBRARY_PATH
+program=$stage/abi
+# shellcheck disable=SC2086
+"${CC:-cc}" -std=gnu11 $flags -pthread -I "$stage$prefix/include/wreath-nccl" \
+	test/nccl/kit.c test/nccl/abi.c test/nccl/collectives.c \
+	test/nccl/life.c test/nccl/bad.c -L "$stage$prefix/lib/wreath/nccl" -lnccl \
+	-Wl,--allow-shlib-undefined -o "$program" ||
+	fault "a program of NCCL does not compile"
+LD_LIBRARY_PATH=$stage$prefix/lib "$program" all || fault "abi: status $?"
+rm -f "$program"
+# There by the name that such programs are linked with.
+program=${BUILD:-$PWD/$B}/test/nccl/own/abi
+[ ! -x "$program" ] || LD_LIBRARY_PATH=$stage$prefix/lib/wreath/nccl \
+	"$program" all || fault "by the folder alone: status $?"
+
+export LD_LIBRARY_PATH=$stage$prefix/lib
 # Names inside the static library are not in the way of a program's own.
 own=$stage/own_names
 compile "$(dirname "$0")/own_names.c" "$stage-static" "$own" --static
 [ ! -x "$own" ] || "$own" || fault "own_names: exit status $?"
 rm -f "$own"
+unset LD_LIBRARY_PATH
 # Exactly the public names are global in it.
 nm -g --defined-only "$stage$prefix/lib/libwreath.a" |
 	awk 'NF == 3 && $3 !~ /^wreath_/ { print "global: " $3; bad = 1 }
 	END { exit bad }' || fault "libwreath.a shows more than wreath_*"
 
-unset LD_LIBRARY_PATH
 "$make" -s --no-print-directory uninstall DESTDIR="$stage" PREFIX=$prefix ||
 	fault "uninstall failed"
 left=$(find "$stage" ! -type d)

@@ -11,7 +11,6 @@
 
 /* Bytes kept around each vector, which must stay as they are. */
 #define MARGIN 32
-#define MAX_ELEMS 70000
 
 static uint8_t *new_bytes(size_t bytes)
 {
@@ -152,7 +151,11 @@ struct trial {
 	int n_mem;
 };
 
-static size_t random_count(uint64_t *seed)
+/*
+ * Elements: a few, or so many that a thread of a single block has several
+ * vectors under way.
+ */
+static size_t random_count(uint64_t *seed, size_t elem)
 {
 	switch (test_random(seed) % 4) {
 	case 0:
@@ -162,7 +165,7 @@ static size_t random_count(uint64_t *seed)
 	case 2:
 		return test_random(seed) % 3000;
 	default:
-		return 8192 + test_random(seed) % 4096;
+		return (32768 + test_random(seed) % 65536) / elem;
 	}
 }
 
@@ -194,11 +197,11 @@ static void trial_new(struct trial *t, enum wreath_type type, uint64_t *seed)
 	int i, at;
 
 	memset(t, 0, sizeof(*t));
-	t->args.count = random_count(seed);
+	t->args.count = random_count(seed, elem);
 	t->args.n_src = random_operands(seed);
 	t->args.n_dst = random_operands(seed);
 	if (t->args.n_src + t->args.n_dst > 8)
-		t->args.count %= 600;
+		t->args.count %= 1000;
 	t->args.divisor = (unsigned int)(test_random(seed) % 4);
 	if (test_random(seed) % 8 == 0)
 		t->args.divisor = (unsigned int)test_random(seed);
@@ -271,7 +274,7 @@ static void run_trials(enum wreath_type type, enum wreath_op op,
 {
 	static struct trial trials[REDUCE_GPU_JOBS + 2];
 	struct reduce_gpu_fold folds[REDUCE_GPU_JOBS + 2];
-	unsigned int max_blocks = 1 + (unsigned int)(test_random(seed) % 20);
+	unsigned int max_blocks = 1 + (unsigned int)(test_random(seed) % 6);
 	int n = 1 + (int)(test_random(seed) % base_countof(trials)), i, done;
 	struct reduce_gpu_batch batch;
 	unsigned int n_blocks;

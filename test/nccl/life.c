@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: communicators begin and end as NCCL's do: in groups, without blocking,
+ * out of one another, and one after the other in one thread.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "abi.h"
+
+static void sum(ncclComm_t comm, int mine, int wanted)
+{
+	int result = -1;
+
+	OK(ncclAllReduce(&mine, &result, 1, ncclInt32, ncclSum, comm, NULL));
+	CHECK(result == wanted);
+}
+
+/* Of @n communicators by one thread; all ranks give 1. */
+static void sum_of_ones(ncclComm_t *comms, int n)
+{
+	int in[MAX_RANKS], out[MAX_RANKS];
+	int i;
+
+	OK(ncclGroupStart());
+	for (i = 0; i < n; i++) {
+		in[i] = 1;
+		OK(ncclAllReduce(&in[i], &out[i], 1, ncclInt32, ncclSum,
+				 comms[i], NULL));
+	}
+	OK(ncclGroupEnd());
+	for (i = 0; i < n; i++)
+		CHECK(out[i] == n);
+}
+
+static void init_in_group(ncclComm_t *comms, int n)
+{
+	ncclUniqueId id;
+	int i;
+
+	OK(ncclGetUniqueId(&id));
+	OK(ncclGroupStart());
+	for (i = 0; i < n; i++)
+		OK(ncclCommInitRank(&comms[i], n, id, i));
+	/* What is not made yet cannot be used. */
+	REFUSED(ncclGroupEnd(), ncclSuccess, "");
+}
+
+void test_groups(void)
+{
+	ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+	int in[2] = {1, 2}, out[2] = {0, 0}, again[2] = {0, 0};
+	ncclComm_t comms[2];
+	int i;
+
+	init_in_group(comms, 2);
+	/* Nested, and the inner end does nothing. */
+	OK(ncclGroupStart());
+	for (i = 0; i < 2; i++) {
+		OK(ncclGroupStart());
+		OK(ncclAllReduce(&in[i], &out[i], 1, ncclInt32, ncclSum,
+				 comms[i], NULL));
+		OK(ncclAllReduce(&in[i], &again[i], 1, ncclInt32, ncclMax,
+				 comms[i], NULL));
+		OK(ncclGroupEnd());
+	}
+	CHECK(!out[0] && !out[1]);
+	OK(ncclGroupEnd());
+	CHECK(out[0] == 3 && out[1] == 3 && again[0] == 2 && again[1] == 2);
+
+	/* A call that is refused refuses the group, at its end as well. */
+	out[0] = 0;
+	OK(ncclGroupStart());
+	OK(ncclAllReduce(&in[0], &out[0], 1, ncclInt32, ncclSum, comms[0],
+			 NULL));
+	REFUSED(ncclAllReduce(&in[1], &out[1], 1, (ncclDataType_t)99, ncclSum,
+			      comms[1], NULL), ncclInvalidArgument,
+		"datatype 99");
+	REFUSED(ncclGroupEnd(), ncclInvalidArgument, "datatype 99");
+	CHECK(!out[0]);
+	/* And the next is as good as ever. */
+	sum_of_ones(comms, 2);
+
+	/* Only simulated: nothing is done. */
+	OK(ncclGroupStart());
+	OK(ncclAllReduce(&in[0], &out[0], 1, ncclInt32, ncclSum, comms[0],
+			 NULL));
+	OK(ncclGroupSimulateEnd(&info));
+	CHECK(info.estimatedTime == NCCL_UNDEF_FLOAT && !out[0]);
+	sum_of_ones(comms, 2);
+	REFUSED(ncclGroupEnd(), ncclInvalidUsage, "no group is open");
+
+	/* Ended in a group, the other way round. */
+	OK(ncclGroupStart());
+	OK(ncclCommFinalize(comms[1]));
+	OK(ncclCommFinalize(comms[0]));
+	OK(ncclGroupEnd());
+	OK(ncclGroupStart());
+	OK(ncclCommDestroy(comms[1]));
+	OK(ncclCommDestroy(comms[0]));
+	OK(ncclGroupEnd());
+}
+
+/* ---- without blocking ---- */
+
+static void begin(ncclResult_t result)
+{
+	CHECK(result == ncclInProgress || result == ncclSuccess);
+}
+
+static void nonblocking_rank(struct abi_rank *rank)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm = NULL, child = NULL;
+	ncclResult_t state = ncclSuccess;
+	int mine = rank->rank, value = 0;
+
+	config.blocking = 0;
+	if (!rank->rank)
+		abi_nap();
+	begin(ncclCommInitRankConfig(&comm, rank->n_ranks, rank->id,
+				     rank->rank, &config));
+	CHECK(comm);
+	OK(ncclCommGetAsyncError(comm, &state));
+	if (state == ncclInProgress && rank->n_ranks > 1 &&
+	    ncclAllReduce(&mine, &value, 1, ncclInt32, ncclSum, comm, NULL) ==
+		    ncclInvalidArgument)
+		abi_says("not ready", __FILE__, __LINE__);
+	OK(abi_await(comm));
+	sum(comm, 1, rank->n_ranks);
+	begin(ncclCommSplit(comm, rank->rank % 2, 0, &child, NULL));
+	CHECK(child);
+	OK(abi_await(comm));
+	OK(abi_await(child));
+	OK(ncclCommCount(child, &value));
+	CHECK(value == (rank->n_ranks + 1 - rank->rank % 2) / 2);
+	sum(child, 1, value);
+	begin(ncclCommFinalize(child));
+	OK(abi_await(child));
+	OK(ncclCommDestroy(child));
+	begin(ncclCommFinalize(comm));
+	OK(abi_await(comm));
+	REFUSED(ncclCommFinalize(comm), ncclInvalidArgument,
+		"finalized already");
+	OK(ncclCommDestroy(comm));
+}
+
+/* Alone, where the others never come: it can be given up. */
+static void never_made(void)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm = NULL;
+	ncclResult_t state;
+	ncclUniqueId id;
+
+	config.blocking = 0;
+	OK(ncclGetUniqueId(&id));
+	IS(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress);
+	OK(ncclCommGetAsyncError(comm, &state));
+	CHECK(state == ncclInProgress);
+	OK(ncclCommAbort(comm));
+	REFUSED(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument,
+		"destroyed already");
+}
+
+void test_nonblocking(void)
+{
+	abi_threads(3, nonblocking_rank, NULL);
+	never_made();
+}
+
+/* ---- out of one another ---- */
+
+static void split_rank(struct abi_rank *rank)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm, child = (ncclComm_t)rank;
+	int value, n = rank->n_ranks;
+
+	OK(ncclCommInitRankScalable(&comm, n, rank->rank, 1, &rank->id, NULL));
+	/* All, in the other order. */
+	OK(ncclCommSplit(comm, 7, -rank->rank, &child, &config));
+	OK(ncclCommUserRank(child, &value));
+	CHECK(value == n - 1 - rank->rank);
+	sum(child, 1, n);
+	OK(ncclCommDestroy(child));
+	/* All but one. */
+	OK(ncclCommSplit(comm, rank->rank ? 0 : NCCL_SPLIT_NOCOLOR, 0, &child,
+			 NULL));
+	CHECK(!child == !rank->rank);
+	if (child) {
+		sum(child, 1, n - 1);
+		OK(ncclCommDestroy(child));
+	}
+	sum(comm, 1, n);
+	OK(ncclCommDestroy(comm));
+}
+
+void test_children(void)
+{
+	ncclComm_t comms[4], children[4];
+	int i;
+
+	abi_threads(3, split_rank, NULL);
+	/* By one thread, two and two. */
+	OK(ncclCommInitAll(comms, 4, NULL));
+	OK(ncclGroupStart());
+	for (i = 0; i < 4; i++)
+		OK(ncclCommSplit(comms[i], i / 2, i, &children[i], NULL));
+	OK(ncclGroupEnd());
+	sum_of_ones(children, 2);
+	sum_of_ones(children + 2, 2);
+	sum_of_ones(comms, 4);
+	for (i = 0; i < 4; i++) {
+		OK(ncclCommDestroy(children[3 - i]));
+		OK(ncclCommDestroy(comms[i]));
+	}
+}
+
+static void shrink_rank(struct abi_rank *rank)
+{
+	int exclude[1] = {1};
+	ncclComm_t comm, child = NULL;
+	int value;
+
+	OK(ncclCommInitRank(&comm, rank->n_ranks, rank->id, rank->rank));
+	sum(comm, 1, rank->n_ranks);
+	if (rank->rank == 1) {
+		OK(ncclCommAbort(comm));
+		return;
+	}
+	OK(ncclCommShrink(comm, exclude, 1, &child, NULL, NCCL_SHRINK_ABORT));
+	OK(ncclCommUserRank(child, &value));
+	CHECK(value == (rank->rank > 1 ? rank->rank - 1 : rank->rank));
+	sum(child, 1, rank->n_ranks - 1);
+	OK(ncclCommDestroy(child));
+	OK(ncclCommDestroy(comm));
+}
+
+/* A communicator that was revoked takes nothing but its shrinking. */
+static void revoke_rank(struct abi_rank *rank)
+{
+	ncclComm_t comm, child = NULL;
+	int value = 0;
+
+	OK(ncclCommInitRank(&comm, rank->n_ranks, rank->id, rank->rank));
+	OK(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+	REFUSED(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm,
+			      NULL), ncclInvalidUsage, "revoked");
+	REFUSED(ncclCommSplit(comm, 0, 0, &child, NULL), ncclInvalidUsage,
+		"revoked");
+	OK(ncclCommShrink(comm, NULL, 0, &child, NULL, NCCL_SHRINK_DEFAULT));
+	sum(child, 1, rank->n_ranks);
+	OK(ncclCommDestroy(child));
+	OK(ncclCommAbort(comm));
+}
+
+void test_shrink(void)
+{
+	abi_threads(3, shrink_rank, NULL);
+	abi_threads(2, revoke_rank, NULL);
+}
+
+/* ---- ends ---- */
+
+static void *abort_soon(void *arg)
+{
+	ncclResult_t state;
+	int i;
+
+	/* A watchdog: it asks, and gives up. */
+	for (i = 0; i < 200; i++) {
+		OK(ncclCommGetAsyncError(arg, &state));
+		abi_nap();
+	}
+	OK(ncclCommAbort(arg));
+	return NULL;
+}
+
+/* Waits for a rank that never comes, until the other thread aborts. */
+void test_abort(void)
+{
+	ncclComm_t comms[2];
+	pthread_t watchdog;
+	ncclResult_t result;
+	int value = 1;
+
+	OK(ncclCommInitAll(comms, 2, NULL));
+	CHECK(!pthread_create(&watchdog, NULL, abort_soon, comms[0]));
+	result = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comms[0],
+			       NULL);
+	CHECK(result == ncclRemoteError);
+	CHECK(!pthread_join(watchdog, NULL));
+	REFUSED(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comms[0],
+			      NULL), ncclInvalidArgument, "destroyed already");
+	/* The other rank is told. */
+	CHECK(abi_await_error(comms[1]) == ncclRemoteError);
+	CHECK(strstr(ncclGetLastError(comms[1]), "abort"));
+	OK(ncclCommAbort(comms[1]));
+	REFUSED(ncclCommAbort(comms[1]), ncclInvalidArgument,
+		"destroyed already");
+}
+
+/* Two communicators of two ranks, which destroy them in different orders. */
+static void crossed_rank(struct abi_rank *rank)
+{
+	ncclComm_t first, second;
+
+	OK(ncclCommInitRank(&first, 2, rank->id, rank->rank));
+	OK(ncclCommSplit(first, 0, 0, &second, NULL));
+	sum(second, 1, 2);
+	OK(ncclCommDestroy(rank->rank ? first : second));
+	OK(ncclCommDestroy(rank->rank ? second : first));
+}
+
+void test_ends(void)
+{
+	ncclComm_t comms[3];
+	int i;
+
+	abi_threads(2, crossed_rank, NULL);
+	/* Finalized one after the other, by one thread. */
+	OK(ncclCommInitAll(comms, 3, NULL));
+	sum_of_ones(comms, 3);
+	for (i = 0; i < 3; i++)
+		OK(ncclCommFinalize(comms[i]));
+	for (i = 0; i < 3; i++)
+		OK(ncclCommDestroy(comms[i]));
+	/* Many, so that handles come again. */
+	for (i = 0; i < 40; i++) {
+		OK(ncclCommInitAll(comms, 1, NULL));
+		sum(comms[0], 5, 5);
+		OK(ncclCommDestroy(comms[0]));
+	}
+	OK(ncclCommDestroy(NULL));
+}
