@@ -146,8 +146,8 @@ endif
 # each generation (89 has instructions of its own for 8-bit floats), which the
 # others of it run, and PTX for generations to come.  Only two kinds of PTX are
 # made on the way, with those instructions and without: the first half of nvcc
-# takes the longer.  What wreath.h has of it are the numbers of operations, which
-# stay as they are (c_layout.sh), so that another change there makes nothing.
+# takes the longer.  What wreath.h has of it are the numbers of operations, and
+# they stay as they are (c_layout.sh): another change there makes nothing.
 gpu := $(if $(NVCC),build/gpu/reduce.fatbin)
 gpu_code := $(if $(NVCC),$(patsubst sm_%,%,$(filter $(addprefix sm_,\
 	70 75 80 89 90 100 110 120),$(shell $(NVCC) --list-gpu-code))))
