@@ -54,16 +54,18 @@ static uint64_t bound_ps(const struct sched_sim_args *args)
 			  bytes / rate * 1e12);
 }
 
-/* How long the link was busy while ranks worked: the last credits come later,
- * one behind the other. */
-static uint64_t busy_ps(const struct sim *sim, uint32_t i)
+/*
+ * Until the end: credit for the last messages may still wait then, which
+ * nobody waits for.  All else is through, so what is left has no gaps.
+ */
+static uint64_t busy_ps(const struct sim *sim, uint32_t at)
 {
-	const struct sim_link *link = &sim->net.links[i];
-	uint64_t late = 0;
+	const struct sim_link *link = &sim->net.links[at];
+	uint64_t late_ps = link->free_ps > sim->end_ps
+				   ? link->free_ps - sim->end_ps
+				   : 0;
 
-	if (link->free_ps > sim->end_ps)
-		late = link->free_ps - sim->end_ps;
-	return link->busy_ps > late ? link->busy_ps - late : 0;
+	return link->busy_ps > late_ps ? link->busy_ps - late_ps : 0;
 }
 
 static void find_busiest(const struct sim *sim, struct sched_sim *out)
