@@ -181,7 +181,8 @@ int mem_export(const struct mem_where *where, struct mem_export *out);
  * text, where the GPUs do not reach each other, or there is no room that can be
  * made without waiting.
  */
-#define MEM_IMPORTS_MAX 64 /* of a struct mem_gpu */
+#define MEM_IMPORTS_MAX 64 /* of a struct mem_gpu, if they can be closed */
+#define MEM_IMPORTS_MOST 1024 /* while no GPU may be waited for */
 int mem_import(struct mem_gpu *gpu, const struct mem_export *from, uint64_t at,
 	       size_t bytes, void **out);
 

@@ -54,18 +54,29 @@ static uint64_t bound_ps(const struct sched_sim_args *args)
 			  bytes / rate * 1e12);
 }
 
+/* How long the link was busy while ranks worked: the last credits come later,
+ * one behind the other. */
+static uint64_t busy_ps(const struct sim *sim, uint32_t i)
+{
+	const struct sim_link *link = &sim->net.links[i];
+	uint64_t late = 0;
+
+	if (link->free_ps > sim->end_ps)
+		late = link->free_ps - sim->end_ps;
+	return link->busy_ps > late ? link->busy_ps - late : 0;
+}
+
 static void find_busiest(const struct sim *sim, struct sched_sim *out)
 {
 	uint32_t i, at = 0;
 
 	for (i = 1; i < sim->net.n_links; i++)
-		if (sim->net.links[i].busy_ps > sim->net.links[at].busy_ps)
+		if (busy_ps(sim, i) > busy_ps(sim, at))
 			at = i;
 	if (!sim->net.n_links || !sim->end_ps)
 		return;
 	sim_net_name(&sim->net, at, out->busiest, sizeof(out->busiest));
-	out->utilisation = (double)sim->net.links[at].busy_ps /
-			   (double)sim->end_ps;
+	out->utilisation = (double)busy_ps(sim, at) / (double)sim->end_ps;
 }
 
 static void sim_free(struct sim *sim)
