@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What ranks with GPUs share, and what may go wrong with them. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +190,7 @@ void gpu_test_host(void)
 
 static void bad_rank(struct abi_rank *rank)
 {
+	static atomic_int n_ready;
 	struct CUgraph_st *graph = NULL;
 	struct gpu_rank gpu;
 	cu_ptr freed;
@@ -209,6 +211,11 @@ static void bad_rank(struct abi_rank *rank)
 	/* More than there is. */
 	CHECK(ncclMemAlloc((void **)&graph, (size_t)1 << 50) != ncclSuccess);
 	CHECK(*ncclGetLastError(NULL));
+	/* Memory is freed when its GPU is idle, which must not be waiting for
+	 * this rank yet. */
+	atomic_fetch_add(&n_ready, 1);
+	while (atomic_load(&n_ready) < rank->n_ranks)
+		abi_nap();
 	/* It works on. */
 	gpu_put(&gpu, gpu.send, rank->rank + 1);
 	OK(ncclAllReduce(gpu.send, gpu.recv, GPU_COUNT, ncclInt32, ncclSum,
