@@ -46,6 +46,27 @@ static void init_in_group(ncclComm_t *comms, int n)
 	REFUSED(ncclGroupEnd(), ncclSuccess, "");
 }
 
+/* What is refused leaves no communicator behind. */
+static void groups_that_fail(void)
+{
+	ncclComm_t comms[2] = {(ncclComm_t)comms, (ncclComm_t)comms};
+	ncclUniqueId id;
+
+	OK(ncclGetUniqueId(&id));
+	OK(ncclGroupStart());
+	OK(ncclCommInitRank(&comms[0], 2, id, 0));
+	REFUSED(ncclCommInitRank(&comms[1], 2, id, 5), ncclInvalidArgument,
+		"rank 5");
+	REFUSED(ncclGroupEnd(), ncclInvalidArgument, "rank 5");
+	CHECK(!comms[0]);
+	/* Two that say that they are rank 0. */
+	OK(ncclGroupStart());
+	OK(ncclCommInitRank(&comms[0], 2, id, 0));
+	OK(ncclCommInitRank(&comms[1], 2, id, 0));
+	IS(ncclGroupEnd(), ncclInvalidArgument);
+	CHECK(!comms[0] && !comms[1] && *ncclGetLastError(NULL));
+}
+
 void test_groups(void)
 {
 	ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
@@ -90,6 +111,7 @@ void test_groups(void)
 	sum_of_ones(comms, 2);
 	REFUSED(ncclGroupEnd(), ncclInvalidUsage, "no group is open");
 
+	groups_that_fail();
 	/* Ended in a group, the other way round. */
 	OK(ncclGroupStart());
 	OK(ncclCommFinalize(comms[1]));
@@ -163,8 +185,27 @@ static void never_made(void)
 		"destroyed already");
 }
 
+/* An id that nobody made: it fails, in its time. */
+static void fails_later(void)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm = NULL;
+	ncclUniqueId id;
+	ncclResult_t state;
+
+	config.blocking = 0;
+	memset(&id, 0x5a, sizeof(id));
+	IS(ncclCommInitRankConfig(&comm, 2, id, 1, &config), ncclInProgress);
+	state = abi_await(comm);
+	CHECK(state != ncclSuccess && state != ncclInProgress);
+	CHECK(*ncclGetLastError(comm));
+	IS(ncclCommCount(comm, NULL), ncclInvalidArgument);
+	OK(ncclCommAbort(comm));
+}
+
 void test_nonblocking(void)
 {
+	fails_later();
 	abi_threads(3, nonblocking_rank, NULL);
 	never_made();
 }
