@@ -8,6 +8,7 @@
 #   make check-rxe     the part of it that runs on kernel soft-RoCE in a
 #                      virtual machine, and on this host's RDMA devices
 #   make vm            a shell in that machine
+#   make check-gpu     what wants an NVIDIA GPU, in some minutes; its figures
 #   make bench-peers   this library and others on one machine, side by side
 #   make bench-sim     the simulator against real ranks on slow soft ports
 #   make bench-rxe     the same on soft-RoCE, beside perftest's limits
@@ -74,6 +75,7 @@ bench_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard bench/*.c)))
 unit_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/unit/t_*.c)))
 vm_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/vm/*.c)))
 loop_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/loop/t_*.c)))
+gpu_bin := $(patsubst %.c,$B/%,$(sort $(wildcard test/gpu/t_*.c)))
 # What test programs of one folder share: its other .c files.
 unit_help := $(patsubst %.c,$B/%.o,$(filter-out test/unit/t_%,\
 	$(sort $(wildcard test/unit/*.c))))
@@ -81,7 +83,10 @@ loop_help := $(patsubst %.c,$B/%.o,$(filter-out test/loop/t_%,\
 	$(sort $(wildcard test/loop/*.c))))
 dropin_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/dropin/*.c)))
 cuda_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/cuda/*.c)))
-example_src := $(sort $(wildcard examples/*.c examples/*.cc))
+# One example is a CUDA program.
+cuda_h := $(wildcard $(CUDA)/include/cuda.h)
+example_src := $(filter-out $(if $(cuda_h),,examples/05_gpu.c),\
+	$(sort $(wildcard examples/*.c examples/*.cc)))
 example_bin := $(addprefix $B/,$(basename $(example_src)))
 # nccl-tests' names for parts of the command.
 aliases := $(addsuffix _perf,all_reduce reduce broadcast reduce_scatter \
@@ -97,12 +102,14 @@ all: $B/$(soname) $B/libwreath.so $B/libwreath.a $(command) \
 	$B/libwreath-nccl.so $(nccl_links)
 unit: $(unit_bin)
 loop: $(loop_bin)
+gpu: $(gpu_bin) $B/cuda/libcuda.so.1
 examples: $(example_bin)
 # Gloo has its own program, where it is installed.
 gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
 dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
 # Everything that the tests run.
-bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin)
+bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin) \
+	$(gpu_bin)
 
 # Written only when it differs, so that other flags mean other objects.
 flags := $(CC) $(cppflags) $(filter-out -Werror,$(cflags)) $(ldflags)
@@ -111,7 +118,8 @@ $B/flags: force
 
 $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(cppflags) $(cflags) $(simd) $(visible) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(cppflags) $(cflags) $(simd) $(visible) $(own) -MMD -MP \
+		-c $< -o $@
 
 $B/%.o: %.cc $B/flags
 	@mkdir -p $(@D)
@@ -129,17 +137,21 @@ endif
 
 # The kernels of GPUs, one image for all variants: code for the first chip of
 # each generation (89 has instructions of its own for 8-bit floats), which the
-# others of it run, and PTX for what this nvcc does not know.  What wreath.h has
-# of it are the numbers of operations, which stay as they are (c_layout.sh), so
-# that another change there does not take this minute.
+# others of it run, and PTX for generations to come.  Only two kinds of PTX are
+# made on the way, with those instructions and without: the first half of nvcc
+# takes the longer.  What wreath.h has of it are the numbers of operations, and
+# they stay as they are (c_layout.sh): another change there makes nothing.
 gpu := $(if $(NVCC),build/gpu/reduce.fatbin)
-gpu_code := $(if $(NVCC),$(filter $(addprefix sm_,70 75 80 89 90 100 110 120),\
-	$(shell $(NVCC) --list-gpu-code)))
-gpu_ptx := $(if $(NVCC),$(lastword $(shell $(NVCC) --list-gpu-arch)))
-gpu_flags := -std=c++17 -O3 -fmad=false -Iinclude -Ilib -t 0 \
-	-Xfatbin -compress-all -allow-unsupported-compiler \
-	$(foreach a,$(gpu_code:sm_%=%),-gencode=arch=compute_$a,code=sm_$a) \
-	-gencode=arch=$(gpu_ptx),code=$(gpu_ptx) $(NVCCFLAGS)
+gpu_code := $(if $(NVCC),$(patsubst sm_%,%,$(filter $(addprefix sm_,\
+	70 75 80 89 90 100 110 120),$(shell $(NVCC) --list-gpu-code))))
+gpu_old := $(firstword $(gpu_code))
+gpu_late := $(or $(filter 89,$(gpu_code)),$(gpu_old))
+gpu_ptx = $(if $(filter 70 75 80,$1),$(gpu_old),$(gpu_late))
+gpu_flags := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -Iinclude \
+	-Ilib -t 0 -Xfatbin -compress-all -allow-unsupported-compiler \
+	$(foreach a,$(gpu_code),\
+	-gencode=arch=compute_$(call gpu_ptx,$a),code=sm_$a) \
+	-gencode=arch=compute_$(gpu_late),code=compute_$(gpu_late) $(NVCCFLAGS)
 build/gpu/flags: force
 	@mkdir -p $(@D); echo '$(NVCC) $(gpu_flags)' | cmp -s - $@ || \
 		echo '$(NVCC) $(gpu_flags)' >$@
@@ -206,6 +218,10 @@ $B/test/unit/%: $B/test/unit/%.o $(unit_help) $B/lib.a
 $B/test/loop/%: $B/test/loop/%.o $(loop_help) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
 
+# Programs that want a GPU, or the simulated one.
+$B/test/gpu/%: $B/test/gpu/%.o $(loop_help) $B/lib.a
+	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
+
 # Programs that run in virtual machines only.
 $B/test/vm/%: $B/test/vm/%.o $(loop_help) $B/lib.a
 	$(Q)$(CC) $(ldflags) $^ -lcmocka $(ldlibs) -o $@
@@ -241,9 +257,12 @@ $B/soft/gloo: test/dropin/gloo.cc $B/flags
 include test/nccl/rules.mk
 
 # Examples see what a customer sees: the header and the library.
+$B/examples/05_gpu.o: own := -isystem $(dir $(cuda_h))
+$B/examples/05_gpu: $B/cuda/libcuda.so.1
+$B/examples/05_gpu: own = -L$B/cuda -l:libcuda.so.1
 $B/examples/%: $B/examples/%.o $B/$(soname) $B/libwreath.so
 	$(Q)$(if $(wildcard examples/$*.cc),$(CXX),$(CC)) $(ldflags) $< \
-		-L$B -Wl,-rpath,'$$ORIGIN/..' -lwreath -lm -o $@
+		-L$B -Wl,-rpath,'$$ORIGIN/..' -lwreath -lm $(own) -o $@
 
 # ---- the two commands, and the fast part ----
 
@@ -278,6 +297,10 @@ vm:
 	$(setup) check
 	@$(MAKE) --no-print-directory all
 	@test/vm/vm.sh -n shell -i
+
+check-gpu:
+	$(setup) test
+	@MAKE='$(MAKE)' test/gpu/run.sh '$B'
 
 bench-rxe:
 	$(setup) check
@@ -347,12 +370,19 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples dropin nccl-test bins run check test \
-	conformance check-rxe vm bench-rxe bench-sim bench-peers install \
-	uninstall clean force
+.PHONY: all unit loop gpu examples dropin nccl-test bins run check test \
+	conformance check-rxe check-gpu vm bench-rxe bench-sim bench-peers \
+	install uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(nccl_obj:.o=.d) $(bench_obj:.o=.d) \
+<<<<<<< HEAD
 	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(unit_help:.o=.d) \
 	$(loop_help:.o=.d) $(example_bin:=.d) $(dropin_obj:.o=.d) \
 	$(cuda_obj:.o=.d)
+=======
+	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(gpu_bin:=.d) \
+	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
+	$(dropin_obj:.o=.d) $(cuda_obj:.o=.d) \
+	$(wildcard $B/test/nccl/*/*.d)
+>>>>>>> main

@@ -31,6 +31,7 @@ int info_main(int argc, char **argv);
 int schedule_main(int argc, char **argv);
 int sim_main(int argc, char **argv);
 int plan_main(int argc, char **argv);
+int gpu_main(int argc, char **argv);
 
 /* ---- option.c ---- */
 

@@ -24,6 +24,7 @@ static const struct command {
 	{"sim", sim_main, "predict a collective on a described network"},
 	{"plan", plan_main, "say whether a network hides a training job's "
 			    "reductions"},
+	{"gpu", gpu_main, "measure a GPU's reductions beside its copies"},
 	{"version", version_main, "print the version"},
 	{"help", help_main, "explain a command"},
 };

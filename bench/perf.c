@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "bench/perf.h"
+#include "bench/perf_measure.h"
 #include "topo/topo.h"
 
 static void apply(const struct perf_options *options)
@@ -28,6 +28,8 @@ int perf_main(int argc, char **argv)
 		return status - 1;
 	options.n_cores = topo_n_cores();
 	apply(&options);
+	if (!perf_memory_exists(&options))
+		return BENCH_USAGE;
 	if (!perf_report_open(&options, &report))
 		return BENCH_USAGE;
 	if (options.is_launched)

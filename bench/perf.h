@@ -70,6 +70,14 @@ enum perf_buffers {
 	PERF_REGISTER, /* malloc() and wreath_mem_register() */
 };
 
+/* Where buffers are. */
+enum perf_memory_kind {
+	PERF_HOST,
+	PERF_GPU,
+	PERF_MANAGED,
+	PERF_MIXED, /* on a GPU of ranks of even number, else on the host */
+};
+
 enum perf_halves {
 	PERF_BOTH,
 	PERF_OUT, /* out of place only */
@@ -104,9 +112,12 @@ struct perf_options {
 	int64_t n_checks; /* operations to check of each size, 0: none */
 	double seconds;	  /* per size and half */
 	int buffers;	  /* enum perf_buffers */
+	int memory;	  /* enum perf_memory_kind */
+	int64_t gpu;	  /* that all use, or -1: one after the other */
+	int64_t blocking; /* on a GPU: without its stream */
 	uint64_t unalign; /* bytes from a page's start to the buffers */
 	bool touch;	  /* write the input before each operation */
-	bool stream;	  /* by a stream, not blocking */
+	bool stream;	  /* by a stream, not blocking; always on a GPU */
 	int halves;	  /* enum perf_halves */
 	int per_iter;	  /* the columns of -I */
 	uint64_t gradient; /* of overlap, in bytes; 0: a default */
@@ -138,6 +149,12 @@ bool perf_next_size(const struct perf_options *options, int i,
 /* "auto", "ring", ...; the words of WREATH_ALGO. */
 extern const char *const perf_algo_names[];
 extern const char *const perf_op_names[WREATH_N_OPS + 1];
+/* "host", "gpu", ...; the words of --memory. */
+extern const char *const perf_memory_names[];
+
+/* "gpu", "gpu:1", "managed"; false when refused, which has been said then. */
+bool perf_memory_read(const struct bench_args *args, const char *value,
+		      struct perf_options *options);
 
 /* The options that are lists; the first rows of the options' table. */
 enum perf_list { PERF_OPS, PERF_TYPES, PERF_ALGOS, PERF_SIZES, PERF_N_LISTS };
@@ -193,8 +210,10 @@ struct perf_check {
 struct perf_place {
 	int rank;
 	int pid;
+	int gpu; /* whose memory it uses, or -1 */
 	char host[64];
 	char device[128];
+	char gpu_name[64]; /* its PCI address, and what it is */
 };
 
 struct perf_times {

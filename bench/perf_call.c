@@ -333,8 +333,3 @@ int perf_call(struct perf_cell *cell)
 	}
 	return error;
 }
-
-int perf_call_wait(struct perf_cell *cell)
-{
-	return cell->stream ? wreath_stream_wait(cell->stream) : 0;
-}

@@ -4,17 +4,27 @@
 
 #include "bench/perf_measure.h"
 
+/* This rank's input. */
+static int fill(struct perf_cell *cell, void *to)
+{
+	perf_pattern_fill(cell->pattern, perf_memory_view(cell->memory, to),
+			  cell->n_sent);
+	return perf_memory_put(cell->memory, to,
+			       cell->n_sent * wreath_type_size(cell->type));
+}
+
 /*
  * What is reduced again and again in place must not run into infinities and
  * subnormal numbers, which some processors are slow at: zeros stay zeros.
  */
-void perf_prepare(struct perf_cell *cell)
+int perf_prepare(struct perf_cell *cell)
 {
-	if (cell->in_place)
-		memset(cell->recv, 0,
-		       cell->n_whole * wreath_type_size(cell->type));
-	else
-		perf_pattern_fill(cell->pattern, cell->send, cell->n_sent);
+	size_t bytes = cell->n_whole * wreath_type_size(cell->type);
+
+	if (!cell->in_place)
+		return fill(cell, cell->send);
+	memset(perf_memory_view(cell->memory, cell->recv), 0, bytes);
+	return perf_memory_put(cell->memory, cell->recv, bytes);
 }
 
 /* In place, the input is somewhere in the buffer of the output. */
@@ -26,9 +36,9 @@ static void *input(const struct perf_cell *cell)
 	       ((const char *)cell->from - (const char *)cell->recv);
 }
 
-void perf_touch(struct perf_cell *cell)
+int perf_touch(struct perf_cell *cell)
 {
-	perf_pattern_fill(cell->pattern, input(cell), cell->n_sent);
+	return fill(cell, input(cell));
 }
 
 /* A barrier has no result but that everyone has come. */
@@ -54,10 +64,32 @@ static int check_barrier(struct perf_cell *cell, struct perf_check *check)
 	return error;
 }
 
-static int check_once(struct perf_cell *cell, struct perf_check *check)
+/* So that what an earlier operation left there is no right answer. */
+static int blank(struct perf_cell *cell, size_t bytes)
+{
+	perf_pattern_blank(perf_memory_view(cell->memory, cell->recv), bytes);
+	return perf_memory_put(cell->memory, cell->recv, bytes);
+}
+
+static int check_input(struct perf_cell *cell, struct perf_check *check)
 {
 	struct perf_piece whole = {.source = cell->team->rank,
 				   .count = cell->n_sent};
+	int error = perf_memory_get(cell->memory, cell->from,
+				    cell->n_sent *
+					    wreath_type_size(cell->type));
+
+	if (!error)
+		perf_pattern_check(cell->pattern, &whole,
+				   perf_memory_view(cell->memory, cell->from),
+				   PERF_CHANGED, check);
+	return error;
+}
+
+static int check_once(struct perf_cell *cell, struct perf_check *check)
+{
+	size_t bytes = (cell->in_place ? cell->n_whole : cell->n_received) *
+		       wreath_type_size(cell->type);
 	struct perf_piece piece;
 	int error;
 	int i;
@@ -65,14 +97,15 @@ static int check_once(struct perf_cell *cell, struct perf_check *check)
 	memset(check, 0, sizeof(*check));
 	if (cell->kind == PERF_BARRIER)
 		return check_barrier(cell, check);
-	/* So that what an earlier operation left there is no right answer. */
-	perf_pattern_blank(cell->recv,
-			   (cell->in_place ? cell->n_whole : cell->n_received) *
-				   wreath_type_size(cell->type));
-	perf_touch(cell);
-	error = perf_call(cell);
+	error = blank(cell, bytes);
+	if (!error)
+		error = perf_touch(cell);
+	if (!error)
+		error = perf_call(cell);
 	if (!error)
 		error = perf_call_wait(cell);
+	if (!error)
+		error = perf_memory_get(cell->memory, cell->recv, bytes);
 	if (error)
 		return error;
 	for (i = 0; i < cell->n_pieces; i++) {
@@ -80,15 +113,13 @@ static int check_once(struct perf_cell *cell, struct perf_check *check)
 		/* In place, what is not written is one's own input. */
 		if (piece.source == PERF_UNTOUCHED && cell->in_place)
 			continue;
-		perf_pattern_check(cell->pattern, &piece, cell->to,
+		perf_pattern_check(cell->pattern, &piece,
+				   perf_memory_view(cell->memory, cell->to),
 				   piece.source == PERF_UNTOUCHED
 					   ? PERF_WRITTEN : PERF_WRONG,
 				   check);
 	}
-	if (!cell->in_place)
-		perf_pattern_check(cell->pattern, &whole, cell->from,
-				   PERF_CHANGED, check);
-	return 0;
+	return cell->in_place ? 0 : check_input(cell, check);
 }
 
 static void sum_up(const struct perf_cell *cell, struct perf_result *result)

@@ -73,6 +73,10 @@ static int complete_overlap(const struct bench_args *args,
 		return bench_refuse(args, "--minbytes 0 is no bucket");
 	if (options->plot)
 		return bench_refuse(args, "--plot: overlap is not drawn");
+	if (options->memory != PERF_HOST)
+		return bench_refuse(args, "--memory %s: what overlap computes, "
+					  "the processor does, in host memory",
+				    perf_memory_names[options->memory]);
 	options->halves = PERF_IN;
 	options->stream = true;
 	return 0;
@@ -134,6 +138,10 @@ static int complete_all(const struct bench_args *args,
 				    what->name);
 	if (!what->has_in_place)
 		options->halves = PERF_OUT;
+	if (options->memory == PERF_MANAGED &&
+	    options->buffers == PERF_REGISTER)
+		return bench_refuse(args, "--buffers register: managed memory "
+					  "moves, and cannot be registered");
 	if (options->json && options->csv && !strcmp(options->json, "-") &&
 	    !strcmp(options->csv, "-"))
 		return bench_refuse(args, "only one of --json and --csv can be "
@@ -174,7 +182,8 @@ static int check_ranks(const struct bench_args *args,
 					: options->max_bytes;
 	need = (double)options->buffer_bytes * (double)options->n_procs *
 	       (double)options->n_threads *
-	       (options->halves == PERF_IN ? 1 : 2);
+	       (options->halves == PERF_IN || options->memory != PERF_HOST
+			? 1 : 2);
 	if (need > have * 0.9)
 		return bench_refuse(args, "buffers of %.1f GiB do not fit this "
 					  "machine's %.1f GiB: lower "

@@ -89,6 +89,11 @@ static void put_places(const struct perf_report *report, FILE *to)
 		bench_json_string(to, place->host);
 		fprintf(to, ", \"device\": ");
 		bench_json_string(to, place->device);
+		if (place->gpu >= 0) {
+			fprintf(to, ", \"gpu\": %d, \"gpu_name\": ",
+				place->gpu);
+			bench_json_string(to, place->gpu_name);
+		}
 		fprintf(to, "}");
 	}
 	fprintf(to, "%s],\n", report->n_places ? "\n  " : "");
@@ -101,10 +106,12 @@ void perf_write_json(const struct perf_report *report, FILE *to)
 
 	fprintf(to, "{\n  \"version\": \"%s\",\n"
 		    "  \"collective\": \"%s\",\n  \"ranks\": %d,\n"
-		    "  \"buffers\": \"%s\",\n  \"touch\": %s,\n"
+		    "  \"buffers\": \"%s\",\n  \"memory\": \"%s\",\n"
+		    "  \"touch\": %s,\n"
 		    "  \"interrupted\": %s,\n  \"error\": ",
 		bench_version(), perf_collectives[report->options->kind].name,
 		report->n_ranks, buffers[report->options->buffers],
+		perf_memory_names[report->options->memory],
 		report->options->touch ? "true" : "false",
 		report->is_interrupted ? "true" : "false");
 	if (report->error[0])
@@ -131,7 +138,8 @@ void perf_write_csv(const struct perf_report *report, FILE *to)
 	}
 	fprintf(to, "version,collective,ranks,algo,bytes,count,type,op,"
 		    "in_place,min_us,avg_us,p50_us,p99_us,max_us,iters,"
-		    "algbw_gbs,busbw_gbs,wrong,root,asked,predicted_us\n");
+		    "algbw_gbs,busbw_gbs,wrong,root,asked,predicted_us,"
+		    "memory\n");
 	for (i = 0; i < report->n_results; i++) {
 		const struct perf_result *result = &report->results[i];
 
@@ -153,6 +161,7 @@ void perf_write_csv(const struct perf_report *report, FILE *to)
 			perf_algo_names[result->algo]);
 		if (result->used && result->predicted_us[result->used - 1] > 0)
 			put_number(to, result->predicted_us[result->used - 1]);
-		fprintf(to, "\n");
+		fprintf(to, ",%s\n",
+			perf_memory_names[report->options->memory]);
 	}
 }

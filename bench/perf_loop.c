@@ -110,7 +110,9 @@ static enum perf_outcome touch_loop(struct perf_cell *cell, int64_t n,
 		uint64_t start;
 		int error;
 
-		perf_touch(cell);
+		error = perf_touch(cell);
+		if (error)
+			return perf_broken(cell, error);
 		if (!perf_team_barrier(cell->team))
 			return PERF_BROKEN;
 		start = base_now_ns();
@@ -294,9 +296,12 @@ enum perf_outcome perf_measure(struct perf_cell *cell,
 			       struct perf_result *result)
 {
 	enum perf_outcome outcome;
+	int error;
 
 	perf_call_plan(cell);
-	perf_prepare(cell);
+	error = perf_prepare(cell);
+	if (error)
+		return perf_broken(cell, error);
 	outcome = time_it(cell, result);
 	if (outcome != PERF_DONE)
 		return outcome;

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "bench/cuda.h"
 #include "bench/perf.h"
 
 /* ---- perf_pattern.c ---- */
@@ -49,7 +50,7 @@ void perf_pattern_check(struct perf_pattern *pattern,
 /* Iterations that are timed one by one, at most. */
 #define PERF_SAMPLES 4096
 /* Bytes of a record of perf_team_gather(). */
-#define PERF_RECORD_MAX 256
+#define PERF_RECORD_MAX 320
 
 /* In memory that forked ranks share with each other and their parent. */
 struct perf_page {
@@ -92,6 +93,45 @@ void perf_team_fail(struct perf_team *team, int code, const char *text);
  */
 int perf_failure(const struct perf_page *page, char *text, size_t size);
 
+/* ---- perf_memory.c ---- */
+
+/*
+ * The buffers of a rank.  Those on a GPU are filled and read by copies of them
+ * in the host's memory.
+ */
+struct perf_memory {
+	const struct perf_options *options;
+	bool is_gpu;
+	struct bench_gpu gpu;
+	size_t bytes;	    /* of each buffer */
+	void *buffers[2];   /* send, NULL where that is not used, and recv */
+	unsigned char *copy; /* of either, in turn */
+};
+
+/* Whether there is a GPU as asked for; false, and said why, when not. */
+bool perf_memory_exists(const struct perf_options *options);
+
+/* Collective.  0, or an error; perf_memory_close() in any case. */
+int perf_memory_open(struct perf_memory *memory,
+		     const struct perf_options *options,
+		     struct perf_team *team);
+void perf_memory_close(struct perf_memory *memory);
+
+/* The stream that calls are queued on, or NULL where they block. */
+int perf_memory_stream(const struct perf_memory *memory,
+		       struct wreath_stream **out);
+/* Of the GPU, if there is one. */
+void perf_memory_describe(const struct perf_memory *memory,
+			  struct perf_place *place);
+
+/*
+ * The host's memory that stands for what is at @at in a buffer: itself, or its
+ * copy, which put takes to the GPU, and get from there.
+ */
+void *perf_memory_view(const struct perf_memory *memory, const void *at);
+int perf_memory_put(struct perf_memory *memory, void *at, size_t bytes);
+int perf_memory_get(struct perf_memory *memory, const void *at, size_t bytes);
+
 /* ---- perf_call.c ---- */
 
 /* The blocks of a vector: lengths, and where each begins, in elements. */
@@ -105,6 +145,7 @@ struct perf_cell {
 	struct perf_team *team;
 	struct wreath_comm *comm;
 	struct wreath_stream *stream; /* NULL: blocking */
+	struct perf_memory *memory;
 	struct perf_pattern *pattern;
 	void *send, *recv;
 	enum perf_kind kind;
@@ -137,7 +178,10 @@ void perf_call_piece(const struct perf_cell *cell, int i,
 		     struct perf_piece *piece);
 /* The call, once; a full stream is waited for. */
 int perf_call(struct perf_cell *cell);
-/* Until it is done: 0 at once where calls block. */
+/*
+ * Until it is done, and a GPU's stream has gone on: 0 at once where calls
+ * block.
+ */
 int perf_call_wait(struct perf_cell *cell);
 
 /* ---- perf_check.c ---- */
@@ -146,8 +190,8 @@ int perf_call_wait(struct perf_cell *cell);
  * Buffers before a series of calls, of which nobody looks at the results.
  * The input again, where every call is to find it written just before.
  */
-void perf_prepare(struct perf_cell *cell);
-void perf_touch(struct perf_cell *cell);
+int perf_prepare(struct perf_cell *cell);
+int perf_touch(struct perf_cell *cell);
 
 enum perf_outcome {
 	PERF_DONE,

@@ -13,7 +13,7 @@ static const char *const switch_names[] = {"0", "1", NULL};
 #define AT(field) offsetof(struct perf_options, field)
 
 /* Those that bench_read() leaves to us: lists, in their enum's order. */
-enum { OPT_REGISTER = PERF_N_LISTS, OPT_ROOT };
+enum { OPT_REGISTER = PERF_N_LISTS, OPT_ROOT, OPT_MEMORY };
 
 static const struct bench_option option_table[] = {
 	{'o', "op", "LIST", "sum prod min max avg, or all (sum)", BENCH_OTHER,
@@ -29,6 +29,8 @@ static const struct bench_option option_table[] = {
 	 BENCH_OTHER, 0, 0, 0, NULL},
 	{'r', "root", "RANK|all", "of broadcast, reduce, gather, scatter (0)",
 	 BENCH_OTHER, 0, 0, 0, NULL},
+	{'M', "memory", "WHERE", "of buffers: host gpu managed mixed, or on one "
+	 "GPU gpu:N (host)", BENCH_OTHER, 0, 0, 0, NULL},
 	{'b', "minbytes", "SIZE", "the smallest vector (8)", BENCH_SIZE,
 	 AT(min_bytes), 0, PERF_BYTES_MAX, NULL},
 	{'e', "maxbytes", "SIZE", "the largest (64M)", BENCH_SIZE,
@@ -71,6 +73,8 @@ static const struct bench_option option_table[] = {
 	 "caches do not flatter", BENCH_FLAG, AT(touch), 0, 0, NULL},
 	{0, "stream", NULL, "queue operations on a stream", BENCH_FLAG,
 	 AT(stream), 0, 0, NULL},
+	{'z', "blocking", "0|1", "on a GPU: each call blocks, instead of going "
+	 "by a CUDA stream", BENCH_INT, AT(blocking), 0, 3, NULL},
 	{0, "buffers", "KIND", "alloc malloc register (alloc)", BENCH_WORD,
 	 AT(buffers), 0, 0, buffer_names},
 	{0, "place", "WHICH", "out of place, in place: both out in (both)",
@@ -87,14 +91,11 @@ static const struct bench_option option_table[] = {
 	 BENCH_INT, AT(ignored), 3, 3, NULL},
 	{'p', "parallel_init", "0|1", "without meaning here", BENCH_INT,
 	 AT(ignored), 0, 1, NULL},
-	{'z', "blocking", "0..3", "without meaning here", BENCH_INT,
-	 AT(ignored), 0, 3, NULL},
 	{'y', "stream_null", "0|1", "without meaning here", BENCH_INT,
 	 AT(ignored), 0, 1, NULL},
 	{'G', "cudagraph", "0", "only 0", BENCH_INT, AT(ignored), 0, 0, NULL},
 	{'C', "report_cputime", "0", "only 0", BENCH_INT, AT(ignored), 0, 0,
 	 NULL},
-	{'M', "memory", "0", "only 0", BENCH_INT, AT(ignored), 0, 0, NULL},
 	{0, NULL, NULL, NULL, BENCH_OTHER, 0, 0, 0, NULL},
 };
 
@@ -128,6 +129,8 @@ static bool take(const struct bench_args *args, int option, const char *value,
 				   "nor all", value, PERF_RANKS_MAX - 1);
 		return false;
 	}
+	if (option == OPT_MEMORY)
+		return perf_memory_read(args, value, options);
 	if (option != OPT_REGISTER)
 		return perf_list_read(args, (enum perf_list)option, value,
 				      options);
@@ -148,7 +151,7 @@ int perf_options_read(int argc, char **argv, struct perf_options *options)
 	*options = (struct perf_options){
 		.min_bytes = UINT64_MAX, .max_bytes = UINT64_MAX,
 		.step_factor = 4, .n_threads = 1, .n_warmup = 5, .n_agg = 1,
-		.n_cycles = 1, .n_checks = 1, .seconds = 0.2};
+		.n_cycles = 1, .n_checks = 1, .seconds = 0.2, .gpu = -1};
 	while ((found = bench_read(&args, options, &value)) != BENCH_END) {
 		if (found == BENCH_HELP) {
 			bench_usage(stdout, usage_line, usage_text,

@@ -12,8 +12,7 @@ struct sweep {
 	const struct perf_options *options;
 	struct perf_team team;
 	struct perf_cell cell;
-	void *memory[2]; /* of send and recv */
-	size_t bytes;	 /* of each */
+	struct perf_memory memory;
 	int algo;
 };
 
@@ -28,57 +27,19 @@ static void emit(struct sweep *sweep, enum perf_event_kind kind,
 	perf_emit(&sweep->job->sink, &event);
 }
 
-/*
- * Both buffers with room to start anywhere in their first page.  They are made
- * once a communicator, of the size of the largest vector.
- */
 static int buffers_new(struct sweep *sweep)
 {
-	const struct perf_options *options = sweep->options;
-	int error = 0;
-	int i;
+	struct perf_memory *memory = &sweep->memory;
+	uint64_t off = sweep->options->unalign;
+	int error = perf_memory_open(memory, sweep->options, &sweep->team);
 
-	sweep->bytes = options->buffer_bytes + options->unalign + 64;
-	for (i = options->halves == PERF_IN; i < 2 && !error; i++) {
-		void **memory = &sweep->memory[i];
-
-		if (options->buffers == PERF_ALLOC) {
-			error = wreath_mem_alloc(sweep->bytes, memory);
-			continue;
-		}
-		if (posix_memalign(memory, 4096, sweep->bytes)) {
-			*memory = NULL;
-			return base_error(WREATH_ENOMEM, "no memory for a "
-					  "buffer of %zu bytes; lower -e",
-					  sweep->bytes);
-		}
-		if (options->buffers == PERF_REGISTER)
-			error = wreath_mem_register(*memory, sweep->bytes);
-	}
 	if (error)
 		return error;
-	if (sweep->memory[0])
-		sweep->cell.send = (char *)sweep->memory[0] + options->unalign;
-	sweep->cell.recv = (char *)sweep->memory[1] + options->unalign;
+	if (memory->buffers[0])
+		sweep->cell.send = (char *)memory->buffers[0] + off;
+	sweep->cell.recv = (char *)memory->buffers[1] + off;
+	sweep->cell.memory = memory;
 	return 0;
-}
-
-static void buffers_free(struct sweep *sweep)
-{
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		void *memory = sweep->memory[i];
-
-		sweep->memory[i] = NULL;
-		if (sweep->options->buffers == PERF_ALLOC) {
-			wreath_mem_free(memory);
-			continue;
-		}
-		if (memory && sweep->options->buffers == PERF_REGISTER)
-			wreath_mem_deregister(memory);
-		free(memory);
-	}
 }
 
 /* Where every rank runs, for the table's head. */
@@ -91,6 +52,7 @@ static bool introduce(struct sweep *sweep)
 	int r;
 
 	_Static_assert(sizeof(mine) <= PERF_RECORD_MAX, "a record has room");
+	perf_memory_describe(&sweep->memory, &mine);
 	gethostname(mine.host, sizeof(mine.host) - 1);
 	snprintf(mine.device, sizeof(mine.device), "%s",
 		 device ? device : "unknown");
@@ -233,8 +195,9 @@ static enum perf_outcome sweep_comm(struct sweep *sweep)
 	if (!error && (!sweep->cell.samples || !sweep->cell.checks ||
 		       !perf_call_open(&sweep->cell, sweep->team.n_ranks)))
 		error = base_error(WREATH_ENOMEM, "no memory for samples");
-	if (!error && sweep->options->stream)
-		error = wreath_stream_create(&sweep->cell.stream);
+	if (!error)
+		error = perf_memory_stream(&sweep->memory,
+					   &sweep->cell.stream);
 	if (error) {
 		perf_team_fail(&sweep->team, error, wreath_error_text());
 		outcome = PERF_BROKEN;
@@ -322,11 +285,11 @@ static enum perf_outcome sweep_algo(struct sweep *sweep)
 	if (outcome == PERF_BROKEN) {
 		wreath_comm_abort(comm);
 		wreath_comm_destroy(comm);
-		buffers_free(sweep);
+		perf_memory_close(&sweep->memory);
 		return outcome;
 	}
 	error = wreath_comm_destroy(comm);
-	buffers_free(sweep);
+	perf_memory_close(&sweep->memory);
 	if (error) {
 		perf_team_fail(&sweep->team, error, wreath_error_text());
 		return PERF_BROKEN;

@@ -32,16 +32,27 @@ void perf_table_head(const struct perf_report *report)
 	       (long long)options->n_warmup, iters, (long long)options->n_agg,
 	       (long long)options->n_checks,
 	       (unsigned long long)options->unalign);
+	if (options->memory != PERF_HOST)
+		printf("# Memory: %s, %s\n",
+		       perf_memory_names[options->memory],
+		       options->blocking ? "calls block"
+					 : "calls in order of a CUDA stream");
 	printf("#\n# Using devices\n");
 }
 
 void perf_table_place(const struct perf_place *place)
 {
 	size_t name = strcspn(place->device, " ");
+	size_t pci = strcspn(place->gpu_name, " ");
 
-	printf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%.*s]%s\n",
-	       place->rank, 0, place->pid, place->host, 0, (int)name,
-	       place->device, place->device + name);
+	printf("#  Rank %2d Group %2d Pid %6d on %10s device %2d ", place->rank,
+	       0, place->pid, place->host, place->gpu < 0 ? 0 : place->gpu);
+	if (place->gpu < 0)
+		printf("[%.*s]%s\n", (int)name, place->device,
+		       place->device + name);
+	else
+		printf("[%.*s]%s, %s\n", (int)pci, place->gpu_name,
+		       place->gpu_name + pci, place->device);
 }
 
 void perf_table_columns(const struct perf_report *report, int algo)

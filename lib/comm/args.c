@@ -130,14 +130,16 @@ static void even_args(const struct comm_op *op, struct exec_args *args)
 static void fold_args(const struct comm_op *op, struct exec_args *args)
 {
 	const struct comm_factor *factor = factor_of(op);
-	enum wreath_op fold = op->op < WREATH_OP_USER ? op->op : WREATH_SUM;
+	enum wreath_op fold = op->op < WREATH_AVG ? op->op : WREATH_SUM;
 
-	/* Copies are folds of one vector: any operation will do. */
+	/* An average is a sum and a divisor; copies are folds of one vector:
+	 * any operation will do. */
 	if (!sched_is_reducing(op->collective))
 		fold = WREATH_SUM;
 	args->fold = mem_fold(op->type, fold);
 	args->type = op->type;
-	args->op = fold;
+	/* The average is a sum with a divisor. */
+	args->op = fold == WREATH_AVG ? WREATH_SUM : fold;
 	args->divisor = 0;
 	if (sched_is_reducing(op->collective) && op->op == WREATH_AVG)
 		args->divisor = (unsigned int)op->comm->n_ranks;

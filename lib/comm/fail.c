@@ -50,7 +50,8 @@ static int heard_failure(struct wreath_comm *comm)
 {
 	struct boot_failure failure;
 
-	if (!boot_failure(comm->boot, &failure))
+	/* A communicator of one has nobody to hear from. */
+	if (!comm->boot || !boot_failure(comm->boot, &failure))
 		return 0;
 	return keep_error(comm, failure.error, failure.text);
 }

@@ -9,6 +9,7 @@
  * back.  That is two copies of some microseconds, where each step would be a
  * launch.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "exec/inner.h"
@@ -44,12 +45,25 @@ static size_t n_blocks(const struct exec_plan *plan)
 				      plan->net->n_ranks);
 }
 
-/* The bytes of a list of blocks, end to end. */
-static size_t list_bytes(const struct exec_blocks *blocks, size_t n)
+/*
+ * Do the blocks lie in the shadow as they lie in the user's buffer?  They must
+ * where places are used: what peers granted is cut by the same list.  Those
+ * that are far apart go as lines, and are put end to end.
+ */
+static bool lies_alike(const struct exec_blocks *blocks, size_t bytes)
+{
+	return !blocks->at || bytes <= EXEC_SHADOW_MAX;
+}
+
+/* The bytes that the blocks take in the shadow. */
+static size_t shadow_of(const struct exec_blocks *blocks, size_t n,
+			size_t bytes)
 {
 	size_t sum = 0;
 	size_t b;
 
+	if (lies_alike(blocks, bytes))
+		return base_round_up(bytes, BASE_LINE);
 	for (b = 0; b < n; b++)
 		if (blocks->bytes[b] != EXEC_ABSENT)
 			sum += base_round_up(blocks->bytes[b], BASE_LINE);
@@ -130,7 +144,7 @@ static int copy_blocks(struct shadowed *s, const struct exec_blocks *real,
 	return err;
 }
 
-/* Where @blocks go in the shadow: end to end, or as they are. */
+/* Where @blocks go in the shadow. */
 static void place_blocks(struct shadowed *s, struct exec_blocks *blocks,
 			 size_t bytes)
 {
@@ -138,7 +152,7 @@ static void place_blocks(struct shadowed *s, struct exec_blocks *blocks,
 
 	blocks->where = EXEC_HOST;
 	blocks->base = s->next;
-	if (blocks->at) {
+	if (!lies_alike(blocks, bytes)) {
 		for (b = 0; b < s->n; b++) {
 			s->next_at[b] = at;
 			if (blocks->bytes[b] != EXEC_ABSENT)
@@ -178,11 +192,9 @@ static int await_copies(struct shadowed *s)
 
 static size_t shadow_bytes(const struct exec_args *args, size_t n)
 {
-	size_t in = args->in.at ? list_bytes(&args->in, n) : args->in_bytes;
-	size_t out = args->out.at ? list_bytes(&args->out, n) : args->out_bytes;
-
-	return base_round_up(in, BASE_LINE) + base_round_up(out, BASE_LINE) +
-	       2 * n * sizeof(size_t);
+	return shadow_of(&args->in, n, args->in_bytes) +
+	       shadow_of(&args->out, n, args->out_bytes) +
+	       base_round_up(2 * n * sizeof(size_t), BASE_LINE);
 }
 
 int exec_run_shadowed(struct exec_plan *plan,
@@ -322,13 +334,20 @@ int exec_gpu_is_done(struct exec_plan *plan, struct exec_lane *lane)
 int exec_gpu_end(struct exec_plan *plan, int err)
 {
 	struct mem_gpu *gpu = plan->args->gpu;
+	char text[2048];
 
-	/* The user's memory, and the slots, are left alone from here on. */
-	if (err)
-		mem_gpu_drain(gpu, EXEC_DRAIN_MS);
-	else if (plan->needs_flush)
-		err = net_flush(plan->net, plan->guard.timeout_ms);
 	plan->n_jobs = 0;
+	if (!err)
+		err = net_flush(plan->net, plan->guard.timeout_ms);
 	plan->net->gpu = NULL;
+	/*
+	 * The user's memory, and the slots, are left alone from here on, and
+	 * what was imported for the operation may go.
+	 */
+	if (!err)
+		return mem_gpu_drain(gpu, EXEC_DRAIN_MS);
+	snprintf(text, sizeof(text), "%s", base_error_text());
+	if (mem_gpu_drain(gpu, EXEC_DRAIN_MS))
+		base_error_again(err, text);
 	return err;
 }

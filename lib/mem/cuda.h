@@ -165,14 +165,9 @@ struct cuda_api {
 
 /* ---- cuda_load.c ---- */
 
-/* Valid after cuda_is_here() or mem_cuda_load(). */
+/* Valid after mem_cuda_is_here() or mem_cuda_load(). */
 extern struct cuda_api cuda;
 
-/*
- * Whether the driver is in this process; a look at how often the loader has
- * loaded something, as long as it is not.
- */
-bool cuda_is_here(void);
 /* 0, or why it cannot be used although it is here, reported. */
 int cuda_usable(void);
 /* WREATH_GPU=off, or WREATH_GPU_IPC=off, when the driver was found. */
@@ -239,10 +234,11 @@ int cuda_gpu_health(const struct cuda_gpu *gpu);
 /* ---- kernels.c ---- */
 
 /*
- * Load the kernels; milliseconds, once.  0 and @info says whether there are
- * any, or an error where the user asked for what cannot be had.
+ * Load the kernels; milliseconds, once.  *@out is what is known of the GPU and
+ * says whether they are used, or why not.  WREATH_EINVAL, WREATH_EUNSUP where
+ * the user asked for what cannot be had.
  */
-int cuda_kernels_load(struct cuda_gpu *gpu, bool *use);
+int cuda_kernels_load(struct cuda_gpu *gpu, struct mem_gpu_info *out);
 
 /* ---- pin.c ---- */
 

@@ -18,8 +18,9 @@ static struct {
 	_Atomic int state;
 	/* Objects that had been loaded when the driver was not among them. */
 	_Atomic uint64_t n_loads;
-	bool has_env, is_off, ipc_is_off;
-	int env_error;
+	bool has_env;
+	_Atomic bool is_off, ipc_is_off;
+	_Atomic int env_error;
 	char lacks[96]; /* "": nothing */
 } load = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -125,7 +126,7 @@ static bool take(int flags)
 		return false;
 	fill(handle);
 	read_settings();
-	/* Pairs with the acquire in cuda_is_here(): the table is filled. */
+	/* Pairs with the acquire in mem_cuda_is_here(): the table is filled. */
 	atomic_store_explicit(&load.state, HERE, memory_order_release);
 	return true;
 }
@@ -150,7 +151,7 @@ static bool look_again(uint64_t n_loads)
 	return found;
 }
 
-bool cuda_is_here(void)
+bool mem_cuda_is_here(void)
 {
 	uint64_t n_loads = 0;
 
@@ -167,11 +168,6 @@ bool cuda_is_here(void)
 							memory_order_relaxed)))
 		return false;
 	return look_again(n_loads);
-}
-
-bool mem_cuda_is_here(void)
-{
-	return cuda_is_here();
 }
 
 bool cuda_is_off(void)

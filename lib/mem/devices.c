@@ -188,7 +188,7 @@ int mem_gpu_count(void)
 {
 	int n = 0;
 
-	if (!cuda_is_here() || cuda_is_off() || !cuda.device_count ||
+	if (!mem_cuda_is_here() || cuda_is_off() || !cuda.device_count ||
 	    cuda.device_count(&n))
 		return 0;
 	return n;
@@ -298,7 +298,7 @@ int mem_cuda_device(void)
 	struct CUctx_st *ctx = NULL;
 	int device;
 
-	if (!cuda_is_here() || cuda_is_off() || !cuda.ctx_current ||
+	if (!mem_cuda_is_here() || cuda_is_off() || !cuda.ctx_current ||
 	    !cuda.ctx_device || cuda.ctx_current(&ctx) || !ctx ||
 	    cuda.ctx_device(&device))
 		return -1;
@@ -307,7 +307,7 @@ int mem_cuda_device(void)
 
 int mem_gpu_held(void)
 {
-	struct cuda_gpu *gpu = cuda_is_here() ? cuda_gpu_any() : NULL;
+	struct cuda_gpu *gpu = mem_cuda_is_here() ? cuda_gpu_any() : NULL;
 
 	return gpu ? gpu->number : -1;
 }

@@ -69,16 +69,9 @@ int mem_gpu_open(int number, size_t fold_bytes, struct mem_gpu **out)
 	if (!gpu)
 		return WREATH_ENOMEM;
 	gpu->device = device;
-	gpu->info = device->info;
-	err = cuda_kernels_load(device, &gpu->use_kernels);
+	err = cuda_kernels_load(device, &gpu->info);
 	if (err)
 		goto err_release;
-	gpu->info.has_kernels = gpu->use_kernels;
-	if (!gpu->use_kernels)
-		snprintf(gpu->info.why, sizeof(gpu->info.why), "%s",
-			 device->info.has_kernels || !device->has_module
-				 ? "WREATH_GPU_REDUCE=host"
-				 : device->info.why);
 	err = open_stream(gpu);
 	if (!err)
 		err = stages_init(gpu, fold_bytes);
@@ -97,6 +90,8 @@ void mem_gpu_close(struct mem_gpu *gpu)
 
 	if (!gpu)
 		return;
+	/* What was not pushed is not begun any more. */
+	gpu->last = gpu->pushed;
 	err = gpu->last ? mem_gpu_drain(gpu, CLOSE_TIMEOUT_MS) : 0;
 	gpu_imports_close(gpu);
 	/* A broken context runs nothing any more. */

@@ -65,7 +65,7 @@ static enum job_kind kind_of(const struct mem_gpu *gpu,
 			  (job->gpu_src == mask(job->fold.n_src) &&
 			   job->gpu_dst == mask(job->fold.n_dst));
 
-	if (is_reached && gpu->use_kernels)
+	if (is_reached && gpu->info.has_kernels)
 		return JOB_LAUNCH;
 	return is_reached && is_plain_copy(job) ? JOB_COPY : JOB_STAGED;
 }

@@ -59,7 +59,7 @@ struct mem_gpu {
 	struct mem_gpu_info info;
 	struct CUstream_st *stream;
 	struct cuda_words words;
-	bool has_words, use_kernels;
+	bool has_words;
 
 	/* Numbers: the last that was taken up, that may start, that was given
 	 * to the stream as a whole, and that is done. */
@@ -77,7 +77,7 @@ struct mem_gpu {
 
 	uint64_t n_drains;
 	size_t n_imports;
-	struct import imports[MEM_IMPORTS_MAX];
+	struct import imports[MEM_IMPORTS_MOST];
 
 	struct job jobs[MEM_JOBS_MAX];
 	/* Here, since they are long. */

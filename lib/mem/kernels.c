@@ -153,27 +153,32 @@ out:
 	return err;
 }
 
-int cuda_kernels_load(struct cuda_gpu *gpu, bool *use)
+int cuda_kernels_load(struct cuda_gpu *gpu, struct mem_gpu_info *out)
 {
 	enum { AUTO, GPU, HOST };
 	struct base_env *env = base_alloc(1, sizeof(*env));
+	int64_t where = AUTO;
 	int err = WREATH_ENOMEM;
 
 	if (env)
 		err = base_env_load(env);
 	if (err)
 		goto out;
+	where = env->value[BASE_ENV_GPU_REDUCE];
 	pthread_mutex_lock(&lock);
-	if (env->value[BASE_ENV_GPU_REDUCE] != HOST)
+	if (where != HOST)
 		err = load_once(gpu, env->text[BASE_ENV_GPU_IMAGE]);
-	*use = gpu->info.has_kernels &&
-	       env->value[BASE_ENV_GPU_REDUCE] != HOST;
-	if (!err && !*use && env->value[BASE_ENV_GPU_REDUCE] == GPU)
+	*out = gpu->info;
+	pthread_mutex_unlock(&lock);
+	if (where == HOST) {
+		out->has_kernels = false;
+		snprintf(out->why, sizeof(out->why), "WREATH_GPU_REDUCE=host");
+	}
+	if (!err && where == GPU && !out->has_kernels)
 		err = base_error(WREATH_EUNSUP,
 				 "WREATH_GPU_REDUCE=gpu, but there are no "
 				 "kernels for GPU %d (%s): %s; unset it",
-				 gpu->number, gpu->info.name, gpu->info.why);
-	pthread_mutex_unlock(&lock);
+				 gpu->number, out->name, out->why);
 out:
 	base_free(env);
 	return err;

@@ -58,16 +58,62 @@ int cuda_free(int number, void *ptr)
 		      : 0;
 }
 
-int mem_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset)
+/* Of whole pages: the driver takes nothing else. */
+static int export_range(const char *start, const char *end, int *fd,
+			const char **first)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)ptr & ~(page - 1);
-	struct mem_where where;
+	uintptr_t at = (uintptr_t)start & ~(page - 1);
+	size_t bytes = base_round_up((uintptr_t)end - at, page);
+
+	*fd = -1;
+	*first = start - ((uintptr_t)start - at);
+	return cuda.mem_dmabuf(fd, at, bytes, CUDA_HANDLE_DMA_BUF, 0);
+}
+
+static int export_memory(const struct mem_where *where, const char *ptr,
+			 size_t bytes, int *fd, uint64_t *offset)
+{
 	struct cuda_visit visit;
 	struct cuda_gpu *gpu;
-	int err = mem_where(ptr, &where);
+	const char *first;
+	char text[128];
 	int result;
-	int found = -1;
+	int err = cuda_gpu_get(where->gpu, &gpu);
+
+	if (err)
+		return err;
+	if (!gpu->info.has_dmabuf)
+		return base_error(WREATH_EUNSUP,
+				  "GPU %d (%s) exports no DMA-BUF: that needs "
+				  "the open kernel modules of a driver for "
+				  "CUDA 11.7 or later, and Linux 5.12",
+				  where->gpu, gpu->info.name);
+	err = cuda_visit(gpu, &visit);
+	if (err)
+		return err;
+	/* What a device maps is bounded: all only where a part is refused. */
+	result = export_range(ptr, ptr + bytes, fd, &first);
+	if (result)
+		result = export_range(where->base, where->base + where->bytes,
+				      fd, &first);
+	cuda_visit_end(&visit);
+	if (!result && *fd >= 0) {
+		*offset = (uint64_t)(ptr - first);
+		return 0;
+	}
+	cuda_describe(result, text);
+	return base_error(WREATH_EUNSUP,
+			  "no DMA-BUF of %zu bytes at %p on GPU %d (%s): %s",
+			  bytes, (const void *)ptr, where->gpu, gpu->info.name,
+			  text);
+}
+
+int mem_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset)
+{
+	struct mem_where where;
+	int found;
+	int err = mem_where(ptr, &where);
 
 	if (err)
 		return err;
@@ -76,34 +122,8 @@ int mem_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset)
 		return base_error(WREATH_EINVAL,
 				  "%zu bytes at %p are not within one "
 				  "allocation of a GPU", bytes, ptr);
-	err = cuda_gpu_get(where.gpu, &gpu);
-	if (err)
-		return err;
-	if (!gpu->info.has_dmabuf)
-		return base_error(WREATH_EUNSUP,
-				  "GPU %d (%s) exports no DMA-BUF: that needs "
-				  "the open kernel modules of a driver for "
-				  "CUDA 11.7 or later, and Linux 5.12",
-				  where.gpu, gpu->info.name);
-	err = cuda_visit(gpu, &visit);
-	if (err)
-		return err;
-	/* Whole pages: the driver takes nothing else. */
-	result = cuda.mem_dmabuf(&found, start,
-				 base_round_up((uintptr_t)ptr + bytes - start,
-					       page),
-				 CUDA_HANDLE_DMA_BUF, 0);
-	cuda_visit_end(&visit);
-	if (result || found < 0) {
-		char text[128];
-
-		cuda_describe(result, text);
-		return base_error(WREATH_EUNSUP,
-				  "no DMA-BUF of %zu bytes at %p on GPU %d "
-				  "(%s): %s", bytes, ptr, where.gpu,
-				  gpu->info.name, text);
-	}
-	*fd = found;
-	*offset = (uintptr_t)ptr - start;
-	return 0;
+	err = export_memory(&where, ptr, bytes, &found, offset);
+	if (!err)
+		*fd = found;
+	return err;
 }

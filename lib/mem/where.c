@@ -155,7 +155,7 @@ static __attribute__((noinline)) int ask(const void *ptr,
 int mem_where(const void *ptr, struct mem_where *out)
 {
 	*out = (struct mem_where){.kind = MEM_HOST, .gpu = -1};
-	if (base_likely(!cuda_is_here()) || !ptr || !cuda.pointer_get)
+	if (base_likely(!mem_cuda_is_here()) || !ptr || !cuda.pointer_get)
 		return 0;
 	return ask(ptr, out);
 }

@@ -77,8 +77,14 @@ static bool reaches(const struct net_ipc_offer *from,
 	return false;
 }
 
-/* Those of the ranks of this host; how many, or an error. */
-static int read_offers(const struct net *net, struct net_ipc_offer *out)
+/* A rank of this host, and what it offers. */
+struct neighbour {
+	int rank;
+	struct net_ipc_offer offer;
+};
+
+/* How many there are, or an error. */
+static int read_offers(const struct net *net, struct neighbour *out)
 {
 	struct net_offer offer;
 	int n = 0;
@@ -90,28 +96,64 @@ static int read_offers(const struct net *net, struct net_ipc_offer *out)
 		err = net_offer_of(net, i, &offer);
 		if (err)
 			return err;
-		out[n++] = offer.ipc;
+		out[n].rank = i;
+		out[n++].offer = offer.ipc;
 	}
 	return n;
 }
 
-int net_ipc_agree(struct net *net)
+/*
+ * NULL: they all reach each other; else why the @whom of them does not.  As
+ * many as n^2 looks: of the ranks of a host, which are few.
+ */
+static const char *why_not(const struct neighbour *all, int n, int *whom)
 {
-	struct net_ipc_offer *offers =
-		base_alloc((size_t)net->n_ranks, sizeof(*offers));
-	int n = offers ? read_offers(net, offers) : WREATH_ENOMEM;
 	int i, j;
 
-	/* As many as n^2 looks: of the ranks of a host, which are few. */
-	net->has_ipc = n > 1;
-	for (i = 0; i < n && net->has_ipc; i++) {
-		const struct net_ipc_offer *one = &offers[i];
-
-		net->has_ipc = one->space && one->space == offers[0].space;
-		for (j = 0; j < n && net->has_ipc; j++)
-			net->has_ipc = reaches(one, &offers[j]);
+	for (i = 0; i < n; i++) {
+		*whom = i;
+		if (!all[i].offer.space)
+			return "has no GPU in use yet, or WREATH_GPU_IPC=off";
+		if (all[i].offer.space != all[0].offer.space)
+			return "is another user's, or in a container with "
+			       "other PIDs or IPC (--pid=host --ipc=host)";
+		for (j = 0; j < n; j++)
+			if (!reaches(&all[i].offer, &all[j].offer))
+				return "has a GPU that does not reach all "
+				       "others, or CUDA_VISIBLE_DEVICES hides "
+				       "them";
 	}
-	base_free(offers);
+	return NULL;
+}
+
+/* Who has no GPU does not want to know. */
+static bool has_gpu(const struct neighbour *all, int n, int rank)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (all[i].rank == rank)
+			return all[i].offer.space;
+	return false;
+}
+
+int net_ipc_agree(struct net *net)
+{
+	struct neighbour *all = base_alloc((size_t)net->n_ranks, sizeof(*all));
+	int n = all ? read_offers(net, all) : WREATH_ENOMEM;
+	const char *why;
+	int whom = 0;
+
+	if (n > 1) {
+		why = why_not(all, n, &whom);
+		net->has_ipc = !why;
+		if (why && has_gpu(all, n, net->rank))
+			base_log(BASE_LOG_INFO,
+				 "ranks of this host do not reach each other's "
+				 "memory of GPUs: %s %s",
+				 net->names[all[whom].rank], why);
+	}
+	base_free(all);
 	return n < 0 ? n : 0;
 }
 

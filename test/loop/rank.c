@@ -85,6 +85,7 @@ void rank_run(struct rank *rank)
 	int code = 0;
 
 	result->pid = getpid();
+	gpu_enter(rank->rank);
 	if (!rank->run->no_comm)
 		code = rank_join(rank, &rank->comm);
 	if (!code)
@@ -103,6 +104,7 @@ void rank_run(struct rank *rank)
 			code = err;
 		}
 	}
+	gpu_leave();
 	result->code = code;
 	result->seconds = ranks_now() - start;
 	atomic_store(&result->has_ended, true);

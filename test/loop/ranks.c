@@ -181,16 +181,24 @@ static void bring_handlers_back(void)
 
 static _Noreturn void be_child(struct ranks *run, int rank, pid_t parent)
 {
+	const char *left;
+
 	bring_handlers_back();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(2);
 	alarm(run->seconds);
 	set_defaults();
+	gpu_load();
 	if (run->mode == RANKS_THREADS)
 		run_threads(run);
 	else
 		rank_run(&run->ranks[rank]);
+	left = gpu_unload();
+	if (left) {
+		print_error("%s\n", left);
+		_exit(2);
+	}
 	/* Not _exit(): a sanitizer looks for leaks at the end. */
 	exit(0);
 }
@@ -214,6 +222,7 @@ void ranks_start(struct ranks *run)
 	if (!run->seconds)
 		run->seconds = 60;
 	run->n_fds = ranks_n_fds();
+	gpu_prepare();
 	share(run);
 	memset(run->pids, 0, sizeof(run->pids));
 	for (i = 0; i < run->n; i++)

@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "wreath.h"
+#include "test/loop/gpu.h"
 
 #define RANKS_MAX 64
 #define RANKS_IDS 8

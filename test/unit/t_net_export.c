@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: a rank stores into a peer's GPU memory in another process, through
- * what the peer exports in its mailbox; and whatever stands there instead, the
- * rank breaks its net at the worst.  Method: two processes on the simulated
- * driver; and in one process entries of chance, or with bits turned over,
- * between a grant and its taking.
+ * Goal: a rank stores into a peer's GPU memory in another process, through what
+ * the peer exports in its mailbox, or by a device; and whatever stands there
+ * instead, the rank breaks its net at the worst.  Method: two processes on the
+ * simulated driver; and in one process entries of chance, or with bits turned
+ * over, between a grant and its taking.
  */
 #define _GNU_SOURCE
 #include "test/unit/net_gpu.h"
@@ -13,6 +13,7 @@
 #define N_ROUNDS 12
 
 static int socket_fd = -1;
+static const char *arrival;
 
 static void put(const void *data, size_t bytes)
 {
@@ -43,6 +44,7 @@ static void end_connect(int rank)
 	struct net_record records[2];
 
 	setenv("WREATH_SOFT", "roce:1", 1);
+	setenv("WREATH_ARRIVAL", arrival, 1);
 	OK(CU(cuInit)(0));
 	end_open(rank, 0);
 	net_offer(nets[rank], offers[rank]);
@@ -74,8 +76,11 @@ static void owner(void)
 		what.output = out + 512;
 		what.output_bytes -= 512;
 		OK(net_place_grant(conns[1], &what, n));
-		CHECK(conns[1]->granted == OUTPUTS);
+		CHECK(conns[1]->granted == (net_maps(conns[1])
+						    ? OUTPUTS
+						    : NET_PLACE_OUTPUT));
 		await(to, n);
+		OK(net_flush(nets[1], 1000));
 		CHECK(!memcmp(seen + 512 + 3000 * n, "from afar", 9));
 		CHECK((unsigned char)seen[512 + 3000 * n - 1] == 0xfb);
 		OK(net_consume(to, 1));
@@ -99,10 +104,17 @@ static void writer(void)
 	memcpy(pinned, "from afar", 9);
 	from = &conns[0]->lanes[0];
 	for (n = 1; n <= N_ROUNDS; n++) {
+		char *map;
+
 		CHECK(take(conns[0], n));
-		CHECK(conns[0]->place.kinds == OUTPUTS);
-		OK(mem_gpu_copy(nets[0]->gpu, conns[0]->output_map + 3000 * n,
-				pinned, 9, &number));
+		CHECK(conns[0]->place.kinds == conns[0]->place_told);
+		map = conns[0]->output_map;
+		CHECK(!map == !net_maps(conns[0]));
+		if (map)
+			OK(mem_gpu_copy(nets[0]->gpu, map + 3000 * n, pinned,
+					9, &number));
+		else
+			memcpy(net_slot(from), pinned, 9);
 		drain(nets[0]->gpu);
 		OK(net_send_place(from, 3000 * n, 9, n));
 		meet();
@@ -137,7 +149,17 @@ static void across(void)
 static void a_rank_stores_into_memory_of_another_process(void **unused)
 {
 	(void)unused;
+	arrival = "auto";
 	kit_case_once("", across);
+}
+
+/* As over a network: a device writes there, and its owner is not asked. */
+static void a_device_stores_into_memory_of_another_process(void **unused)
+{
+	(void)unused;
+	arrival = "completion";
+	kit_case_once("", across);
+	kit_case_once("nodmabuf,peermem", across);
 }
 
 static const int gpus[2] = {0, 0};
@@ -264,6 +286,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_stores_into_memory_of_another_process),
+		cmocka_unit_test(
+			a_device_stores_into_memory_of_another_process),
 		cmocka_unit_test(
 			an_export_that_is_a_lie_breaks_no_more_than_the_net),
 		cmocka_unit_test(a_grant_beyond_its_export_is_refused),

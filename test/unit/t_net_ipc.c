@@ -26,9 +26,25 @@ static void gpu_free(void *ptr)
 	OK(CU(cuMemFree_v2)((uintptr_t)ptr));
 }
 
+/* What the log is to say, which goes to a file. */
+static const char *reason;
+
 static void agrees(void)
 {
+	char text[4096] = "";
+	int fd = memfd_create("stderr", MFD_CLOEXEC);
+	int old = dup(STDERR_FILENO);
+
+	setenv("WREATH_LOG", "info", 1);
+	CHECK(dup2(fd, STDERR_FILENO) >= 0);
 	pair_open("auto", gpus);
+	CHECK(dup2(old, STDERR_FILENO) >= 0);
+	base_log_level_set(BASE_LOG_OFF);
+	CHECK(pread(fd, text, sizeof(text) - 1, 0) >= 0);
+	CHECK(reason ? !!strstr(text, reason)
+		     : !strstr(text, "do not reach each other's"));
+	close(fd);
+	close(old);
 	CHECK(nets[0]->has_ipc == must_have);
 	CHECK(nets[1]->has_ipc == must_have);
 	pair_close(gpus);
@@ -40,15 +56,18 @@ static void all_ranks_of_a_host_conclude_alike(void **unused)
 		const char *fake, *ipc;
 		int gpus[2];
 		bool must;
+		const char *reason;
 	} rows[] = {
-		{"", "auto", {0, 0}, true},
-		{"", "auto", {0, 1}, true},
-		{"", "off", {0, 0}, false},
-		{"", "auto", {0, -1}, false},
-		{"", "auto", {-1, -1}, false},
-		{"nopeer", "auto", {0, 0}, true},
-		{"nopeer", "auto", {1, 1}, true},
-		{"nopeer", "auto", {0, 1}, false},
+		{"", "auto", {0, 0}, true, NULL},
+		{"", "auto", {0, 1}, true, NULL},
+		{"", "off", {0, 0}, false, NULL},
+		{"", "auto", {-1, -1}, false, NULL},
+		{"nopeer", "auto", {0, 0}, true, NULL},
+		{"nopeer", "auto", {1, 1}, true, NULL},
+		{"nopeer", "auto", {0, 1}, false,
+		 "rank 0 (here, pid 1) has a GPU that does not reach"},
+		{"", "auto", {0, -1}, false,
+		 "rank 1 (here, pid 2) has no GPU in use yet"},
 	};
 	size_t i;
 
@@ -56,6 +75,7 @@ static void all_ranks_of_a_host_conclude_alike(void **unused)
 	for (i = 0; i < base_countof(rows); i++) {
 		memcpy(gpus, rows[i].gpus, sizeof(gpus));
 		must_have = rows[i].must;
+		reason = rows[i].reason;
 		setenv("WREATH_GPU_IPC", rows[i].ipc, 1);
 		kit_case_once(rows[i].fake, agrees);
 	}

@@ -137,6 +137,53 @@ static void memory_is_registered_by_address_and_by_descriptor(void **state)
 	close(fd);
 }
 
+/* As a driver without them says it, and a rdma-core without the call. */
+static struct ibv_mr *refuse_dmabuf(struct ibv_pd *pd, uint64_t offset,
+				    size_t length, uint64_t iova, int fd,
+				    int access)
+{
+	(void)pd;
+	(void)offset;
+	(void)length;
+	(void)iova;
+	(void)fd;
+	(void)access;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+static void dmabufs_are_registered_or_it_is_said_why_not(void **state)
+{
+	struct world *world = *state;
+	struct verbs_device device = *world->device;
+	struct verbs_table without = *device.verbs;
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	struct ibv_mr *mr;
+
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(verbs_mr_dmabuf(&device, world->pd, fd, 100, 5000,
+					 0x5064, PAIR_ACCESS, &mr), 0);
+	assert_int_equal(mr->length, 5000);
+	verbs_mr_free(&device, mr);
+	assert_int_equal(verbs_mr_dmabuf(&device, world->pd, fd, 100, 8192,
+					 0x5064, PAIR_ACCESS, &mr),
+			 WREATH_EINVAL);
+	expect_text("8192 bytes");
+	device.verbs = &without;
+	without.reg_dmabuf_mr = refuse_dmabuf;
+	assert_int_equal(verbs_mr_dmabuf(&device, world->pd, fd, 100, 5000,
+					 0x5064, PAIR_ACCESS, &mr),
+			 WREATH_EUNSUP);
+	expect_text("soft0");
+	expect_text("Linux 5.12");
+	without.reg_dmabuf_mr = NULL;
+	assert_int_equal(verbs_mr_dmabuf(&device, world->pd, fd, 100, 5000,
+					 0x5064, PAIR_ACCESS, &mr),
+			 WREATH_EUNSUP);
+	expect_text("rdma-core 34");
+	close(fd);
+}
+
 static void address_handle_is_only_tried(void **state)
 {
 	struct world *world = *state;
@@ -160,6 +207,7 @@ int main(void)
 		cmocka_unit_test(failures_are_told_with_device_and_cause),
 		cmocka_unit_test(
 			memory_is_registered_by_address_and_by_descriptor),
+		cmocka_unit_test(dmabufs_are_registered_or_it_is_said_why_not),
 		cmocka_unit_test(address_handle_is_only_tried),
 	};
 

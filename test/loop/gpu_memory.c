@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of GPUs.  It is not freed before the end: that would wait for all that
+ * other ranks have on the same GPU, which may wait for this one.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/loop/gpu_inner.h"
+
+enum how {
+	PLAIN,
+	REGISTERED, /* wreath_mem_register() */
+	ALLOCATED,  /* wreath_mem_alloc_gpu() */
+	N_HOWS,
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpu_block *blocks;
+
+static int make(struct gpu_block *block)
+{
+	void *at = NULL;
+	int err;
+
+	if (block->how == ALLOCATED) {
+		err = wreath_mem_alloc_gpu(block->bytes, block->device, &at);
+		block->ptr = (uintptr_t)at;
+		return err;
+	}
+	err = CU(cuMemAlloc_v2)(&block->ptr, block->bytes);
+	if (!err && block->how == REGISTERED)
+		err = wreath_mem_register((void *)(uintptr_t)block->ptr,
+					  block->bytes);
+	return err;
+}
+
+struct gpu_block *gpu_block_get(int device, size_t bytes)
+{
+	struct gpu_block *block;
+	int err;
+
+	pthread_mutex_lock(&lock);
+	for (block = blocks; block; block = block->next)
+		if (!block->is_used && block->device == device &&
+		    block->bytes >= bytes && block->bytes / 4 <= bytes)
+			break;
+	if (block)
+		block->is_used = true;
+	pthread_mutex_unlock(&lock);
+	if (block)
+		return block;
+	block = calloc(1, sizeof(*block));
+	if (!block)
+		return NULL;
+	block->device = device;
+	/* Some room for the next. */
+	block->bytes = bytes + bytes / 4 + 100;
+	block->how = (int)(gpu_chance() % N_HOWS);
+	block->is_used = true;
+	err = make(block);
+	if (err) {
+		fprintf(stderr, "RANKS_GPU: no memory in way %d: %d: %s\n",
+			block->how, err, wreath_error_text());
+		gpu_broken("a buffer");
+	}
+	block->alias = CU(fakeCudaAlias)(block->ptr, block->bytes);
+	pthread_mutex_lock(&lock);
+	block->next = blocks;
+	blocks = block;
+	pthread_mutex_unlock(&lock);
+	return block;
+}
+
+void gpu_block_put(struct gpu_block *block)
+{
+	block->is_used = false;
+}
+
+void gpu_blocks_free(void)
+{
+	while (blocks) {
+		struct gpu_block *block = blocks;
+		void *at = (void *)(uintptr_t)block->ptr;
+		int err = 0;
+
+		blocks = block->next;
+		if (block->is_used)
+			gpu_broken("a buffer is in use at the end");
+		gpu_use(block->device);
+		if (block->how == REGISTERED)
+			err = wreath_mem_deregister(at);
+		if (!err && block->how == ALLOCATED)
+			err = wreath_mem_free(at);
+		if (err)
+			gpu_broken(wreath_error_text());
+		if (block->how != ALLOCATED)
+			OK(CU(cuMemFree_v2)(block->ptr));
+		free(block);
+	}
+}
