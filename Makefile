@@ -376,13 +376,6 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(nccl_obj:.o=.d) $(bench_obj:.o=.d) \
-<<<<<<< HEAD
-	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(unit_help:.o=.d) \
-	$(loop_help:.o=.d) $(example_bin:=.d) $(dropin_obj:.o=.d) \
-	$(cuda_obj:.o=.d)
-=======
 	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(gpu_bin:=.d) \
 	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
-	$(dropin_obj:.o=.d) $(cuda_obj:.o=.d) \
-	$(wildcard $B/test/nccl/*/*.d)
->>>>>>> main
+	$(dropin_obj:.o=.d) $(cuda_obj:.o=.d)
