@@ -95,7 +95,7 @@ program=$stage/abi
 "${CC:-cc}" -std=gnu11 $flags -pthread \
 	-I "$stage$prefix/include/wreath-nccl" \
 	test/nccl/kit.c test/nccl/abi.c test/nccl/collectives.c \
-	test/nccl/life.c test/nccl/bad.c \
+	test/nccl/life.c test/nccl/nonblocking.c test/nccl/bad.c \
 	-L "$stage$prefix/lib/wreath/nccl" -lnccl \
 	-Wl,--allow-shlib-undefined -o "$program" ||
 	fault "a program of NCCL does not compile"

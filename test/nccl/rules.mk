@@ -30,7 +30,7 @@ $B/test/nccl/theirs/%.o: test/nccl/%.c $B/flags
 
 nccl_link = $(Q)$(CC) $(ldflags) -Wl,-z,now $(filter %.o,$^) \
 	-L$B/test/nccl/stub -lnccl -o $@
-abi_obj := kit.o abi.o collectives.o life.o bad.o
+abi_obj := kit.o abi.o collectives.o life.o nonblocking.o bad.o
 $B/test/nccl/%/abi: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
 		$B/test/nccl/stub/libnccl.so.2
 	$(nccl_link)
