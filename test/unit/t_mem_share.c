@@ -246,42 +246,62 @@ static void what_lies_outside_is_refused(void **unused)
 	pair_case(lies);
 }
 
+static uint64_t n_open(void)
+{
+	return CU(fakeCudaCalls)("cuIpcOpenMemHandle_v2") -
+	       CU(fakeCudaCalls)("cuIpcCloseMemHandle");
+}
+
+/* What the peer exported first, by names that it never had. */
+static int import_as(struct mem_gpu *gpu, uint64_t name)
+{
+	struct mem_export from = shared->exports[0];
+	void *out;
+
+	from.id = name << 32;
+	from.process[0] = name;
+	return mem_import(gpu, &from, from.base, 1, &out);
+}
+
 static void room(void)
 {
 	struct mem_stream *stream;
 	struct mem_gpu *gpu;
+	uint64_t name = 1;
 	uint32_t number;
-	int i, k;
+	int i;
 
 	gpu = open_gpu(1, 4096);
 	kit_use(1);
 	OK(mem_stream_open(NULL, &stream));
-	for (i = 0; i < MEM_IMPORTS_MAX; i++)
-		CHECK(import(gpu, i, 0, 1));
 	/* All may still be used. */
-	CHECK(!import(gpu, MEM_IMPORTS_MAX, 0, 1));
+	for (i = 0; i < N_MAX; i++)
+		CHECK(import(gpu, i, 0, 1));
+	CHECK(n_open() == N_MAX);
 	drain(gpu);
 	/* Closing would wait for a stream that waits for us. */
 	OK(mem_stream_put(stream, &number));
-	CHECK(!import(gpu, MEM_IMPORTS_MAX, 0, 1));
-	CHECK(import(gpu, 0, 0, 1));
+	OK(import_as(gpu, name++));
+	CHECK(n_open() == N_MAX + 1);
 	mem_stream_release(stream, number);
-	/* The last N are there, and the one that was used meanwhile. */
-	for (k = 0; k < 3; k++) {
-		for (i = MEM_IMPORTS_MAX; i < N_MAX; i++) {
-			CHECK(import(gpu, i, 0, 1));
-			CHECK(import(gpu, 0, 0, 1));
-		}
-		CHECK(CU(fakeCudaCalls)("cuIpcOpenMemHandle_v2") == N_MAX);
-		drain(gpu);
-	}
-	CHECK(CU(fakeCudaCalls)("cuIpcCloseMemHandle") ==
-	      N_MAX - MEM_IMPORTS_MAX);
+	/* Now one goes where one comes. */
+	for (i = 0; i < 5; i++)
+		OK(import_as(gpu, name++));
+	CHECK(n_open() == N_MAX + 1);
+	base_error_again(0, "");
+	while (!import_as(gpu, name))
+		name++;
+	CHECK(n_open() == MEM_IMPORTS_MOST && !*base_error_text());
+	FAILS(WREATH_EUNSUP, import_as(gpu, name));
+	/* What is known needs no room. */
+	OK(import_as(gpu, name - 1));
+	drain(gpu);
+	OK(import_as(gpu, name));
 	while (!mem_stream_reached(stream, number))
 		sched_yield();
 	mem_stream_close(stream);
 	mem_gpu_close(gpu);
-	CHECK(CU(fakeCudaCalls)("cuIpcCloseMemHandle") == N_MAX);
+	CHECK(!n_open());
 	kit_leave(1);
 }
 
