@@ -41,6 +41,8 @@ void gpu_settle(const struct wreath_comm *comm);
 int gpu_device(void);
 /* Should the next buffers be the GPU's? */
 bool gpu_draw(void);
+/* RANKS_GPU=mix */
+bool gpu_is_mixed(void);
 uint64_t gpu_chance(void);
 void gpu_use(int device);
 
