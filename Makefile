@@ -8,6 +8,7 @@
 #   make check-rxe     the part of it that runs on kernel soft-RoCE in a
 #                      virtual machine, and on this host's RDMA devices
 #   make vm            a shell in that machine
+#   make check-gpu     what wants an NVIDIA GPU, in some minutes; its figures
 #   make bench-peers   this library and others on one machine, side by side
 #   make bench-sim     the simulator against real ranks on slow soft ports
 #   make bench-rxe     the same on soft-RoCE, beside perftest's limits
@@ -82,7 +83,10 @@ loop_help := $(patsubst %.c,$B/%.o,$(filter-out test/loop/t_%,\
 	$(sort $(wildcard test/loop/*.c))))
 dropin_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/dropin/*.c)))
 cuda_obj := $(patsubst %.c,$B/%.o,$(sort $(wildcard test/cuda/*.c)))
-example_src := $(sort $(wildcard examples/*.c examples/*.cc))
+# One example is a CUDA program.
+cuda_h := $(wildcard $(CUDA)/include/cuda.h)
+example_src := $(filter-out $(if $(cuda_h),,examples/05_gpu.c),\
+	$(sort $(wildcard examples/*.c examples/*.cc)))
 example_bin := $(addprefix $B/,$(basename $(example_src)))
 # nccl-tests' names for parts of the command.
 aliases := $(addsuffix _perf,all_reduce reduce broadcast reduce_scatter \
@@ -103,13 +107,6 @@ examples: $(example_bin)
 # Gloo has its own program, where it is installed.
 gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
 dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
-# A program of NCCL, compiled with our header and with NCCL's own, if there.
-nccl_h := $(firstword $(wildcard /usr/local/cuda/include/nccl.h \
-	/usr/local/include/nccl.h /usr/include/nccl.h))
-nccl_test := $(foreach kind,own $(if $(nccl_h),theirs),$(addprefix \
-	$B/test/nccl/$(kind)/,abi rpath layout)) $B/test/nccl/env \
-	$B/test/nccl/own/gpu
-nccl-test: $(nccl_test)
 # Everything that the tests run.
 bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin) \
 	$(gpu_bin)
@@ -121,7 +118,8 @@ $B/flags: force
 
 $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(cppflags) $(cflags) $(simd) $(visible) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(cppflags) $(cflags) $(simd) $(visible) $(own) -MMD -MP \
+		-c $< -o $@
 
 $B/%.o: %.cc $B/flags
 	@mkdir -p $(@D)
@@ -141,8 +139,8 @@ endif
 # each generation (89 has instructions of its own for 8-bit floats), which the
 # others of it run, and PTX for generations to come.  Only two kinds of PTX are
 # made on the way, with those instructions and without: the first half of nvcc
-# takes the longer.  What wreath.h has of it are the numbers of operations, which
-# stay as they are (c_layout.sh), so that another change there makes nothing.
+# takes the longer.  What wreath.h has of it are the numbers of operations, and
+# they stay as they are (c_layout.sh): another change there makes nothing.
 gpu := $(if $(NVCC),build/gpu/reduce.fatbin)
 gpu_code := $(if $(NVCC),$(patsubst sm_%,%,$(filter $(addprefix sm_,\
 	70 75 80 89 90 100 110 120),$(shell $(NVCC) --list-gpu-code))))
@@ -258,50 +256,15 @@ $B/soft/gloo: test/dropin/gloo.cc $B/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(common) -std=c++14 $(CXXFLAGS) $< $(ldflags) -lgloo -o $@
 
-# A library of NCCL's name, in which every function traps: what a program was
-# linked with, and must not be what it runs with.
-$B/test/nccl/stub/libnccl.so.2: $B/$(nccl)
-	@mkdir -p $(@D)
-	$(Q)nm -D --defined-only $< | awk '$$3 ~ /^p?nccl/ { \
-		print "void " $$3 "(void);\nvoid " $$3 "(void)"; \
-		print "{ __builtin_trap(); }" }' | \
-		$(CC) -shared -fPIC $(ldflags) -Wl,-soname,libnccl.so.2 \
-		-x c - -o $@
-	$(Q)ln -sf libnccl.so.2 $(@D)/libnccl.so
-
-$B/test/nccl/own/%.o: test/nccl/%.c $B/flags
-	@mkdir -p $(@D)
-	$(Q)$(CC) -Ilib/nccl -I. $(cflags) -MMD -MP -c $< -o $@
-
-$B/test/nccl/theirs/%.o: test/nccl/%.c $B/flags
-	@mkdir -p $(@D)
-	$(Q)$(CC) -isystem $(dir $(nccl_h)) $(cflags) -MMD -MP -c $< -o $@
-
-nccl_link = $(Q)$(CC) $(ldflags) -Wl,-z,now $(filter %.o,$^) \
-	-L$B/test/nccl/stub -lnccl -o $@
-abi_obj := kit.o abi.o collectives.o life.o bad.o
-$B/test/nccl/%/abi: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
-		$B/test/nccl/stub/libnccl.so.2
-	$(nccl_link)
-$B/test/nccl/%/rpath: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
-		$B/test/nccl/stub/libnccl.so.2
-	$(nccl_link) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../stub'
-# With a driver of CUDA, which is looked up where it runs.
-$B/test/nccl/own/gpu: $(addprefix $B/test/nccl/own/,kit.o gpu.o gpu_more.o) \
-		$B/test/nccl/stub/libnccl.so.2 $B/cuda/libcuda.so.1
-	$(nccl_link) -L$B/cuda -l:libcuda.so.1
-$B/test/nccl/%/layout: $B/test/nccl/%/layout.o
-	$(Q)$(CC) $(ldflags) $^ -o $@
-# What maps variables, by itself.
-$B/test/nccl/env: $B/test/nccl/env.o $(addprefix $B/lib/nccl/,env.o list.o \
-		log.o map.o vars.o) $B/$(soname) $B/libwreath.so
-	$(Q)$(CC) $(ldflags) $(filter %.o,$^) -L$B -lwreath \
-		-Wl,-rpath,'$$ORIGIN/../..' -o $@
+include test/nccl/rules.mk
 
 # Examples see what a customer sees: the header and the library.
+$B/examples/05_gpu.o: own := -isystem $(dir $(cuda_h))
+$B/examples/05_gpu: $B/cuda/libcuda.so.1
+$B/examples/05_gpu: own = -L$B/cuda -l:libcuda.so.1
 $B/examples/%: $B/examples/%.o $B/$(soname) $B/libwreath.so
 	$(Q)$(if $(wildcard examples/$*.cc),$(CXX),$(CC)) $(ldflags) $< \
-		-L$B -Wl,-rpath,'$$ORIGIN/..' -lwreath -lm -o $@
+		-L$B -Wl,-rpath,'$$ORIGIN/..' -lwreath -lm $(own) -o $@
 
 # ---- the two commands, and the fast part ----
 
@@ -336,6 +299,10 @@ vm:
 	$(setup) check
 	@$(MAKE) --no-print-directory all
 	@test/vm/vm.sh -n shell -i
+
+check-gpu:
+	$(setup) test
+	@MAKE='$(MAKE)' test/gpu/run.sh '$B'
 
 bench-rxe:
 	$(setup) check
@@ -405,13 +372,12 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit loop examples dropin nccl-test bins run check test \
-	conformance check-rxe vm bench-rxe bench-sim bench-peers install \
-	uninstall clean force
+.PHONY: all unit loop gpu examples dropin nccl-test bins run check test \
+	conformance check-rxe check-gpu vm bench-rxe bench-sim bench-peers \
+	install uninstall clean force
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(lib_obj:.o=.d) $(nccl_obj:.o=.d) $(bench_obj:.o=.d) \
 	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(gpu_bin:=.d) \
-	$(unit_help:.o=.d) \
-	$(loop_help:.o=.d) $(example_bin:=.d) $(dropin_obj:.o=.d) \
-	$(cuda_obj:.o=.d) $(wildcard $B/test/nccl/*/*.d)
+	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
+	$(dropin_obj:.o=.d) $(cuda_obj:.o=.d)

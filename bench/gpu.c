@@ -162,6 +162,12 @@ int gpu_main(int argc, char **argv)
 		fprintf(stderr, "wreath gpu: %s\n", wreath_error_text());
 		return BENCH_USAGE;
 	}
+	if (options.number >= mem_gpu_count()) {
+		fprintf(stderr, "wreath gpu: --gpu %lld: CUDA sees GPUs 0 to "
+				"%d\n", (long long)options.number,
+			mem_gpu_count() - 1);
+		return BENCH_USAGE;
+	}
 	bench.options = &options;
 	bench.worst_ratio = 1e9;
 	error = open_bench(&bench);
@@ -177,6 +183,6 @@ int gpu_main(int argc, char **argv)
 			wreath_error_name(error), wreath_error_text());
 	close_bench(&bench);
 	if (error)
-		return error == WREATH_EINVAL ? BENCH_USAGE : BENCH_WREATH;
+		return BENCH_WREATH;
 	return bench.worst_ratio < options.min_ratio ? BENCH_WRONG : BENCH_OK;
 }

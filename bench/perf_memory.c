@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The buffers of a rank, on the host or on a GPU, and the stream of its calls. */
+/* The buffers of a rank, and the stream of its calls, on the host or a GPU. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,7 +74,7 @@ bool perf_memory_exists(const struct perf_options *options)
 
 /* ---- allocation ---- */
 
-/* Of the ranks on this host, which one; negative when the team has come apart. */
+/* Which of the ranks on this host; negative when the team has come apart. */
 static int local_rank(struct perf_team *team)
 {
 	char mine[64] = "";

@@ -253,6 +253,11 @@ if [ "$what" = check ] && [ -z "$SAN" ]; then
 	variant address,undefined
 	variant thread
 	rxe
+	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then
+		several gpu 1300 test/gpu/run.sh "$B"
+	else
+		try gpu 10 test/gpu/run.sh "$B"
+	fi
 	try conformance 550 test/dropin/conformance.sh "$B"
 	export -f strangers
 	# shellcheck disable=SC2016

@@ -40,6 +40,10 @@ all() {
 		"$programs/04_buckets"
 	lines 1 "$n ranks*: *loss .* 146 of 150 right" "$@" \
 		"$programs/03_train"
+	[ -x "$programs/05_gpu" ] || return
+	LD_LIBRARY_PATH=$BUILD/cuda lines "$n" \
+		"of $n on .*: 5 averages of 1024 KiB are right\$" "$@" \
+		"$programs/05_gpu"
 }
 
 sums() {

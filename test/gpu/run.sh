@@ -26,7 +26,7 @@ cores=$(nproc)
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM HUP
 
 skip() {
-	echo "SKIP gpu: $*"
+	echo "$*"
 	exit 77
 }
 

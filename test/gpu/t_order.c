@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "bench/cuda.c"
+/* Its buffers are on a GPU already. */
+#define GPU_OWN_NAMES
 #include "test/loop/ranks.h"
 
 #define COUNT ((size_t)1 << 18)
