@@ -236,9 +236,7 @@ $B/soft/libibverbs.so.1: $(dropin_obj) $B/lib.a test/dropin/dropin.map
 		$(ldlibs) -o $@
 
 # A simulation of CUDA's driver, which tests find by its path.
-# It is opened late, and threads may end at any time: their variables are part
-# of the thread, not allocated for it.
-$(cuda_obj): visible := -fvisibility=default -ftls-model=initial-exec
+$(cuda_obj): visible := -fvisibility=default
 $B/cuda/libcuda.so.1: $(cuda_obj) $B/lib.a test/cuda/cuda.map
 	@mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 \
