@@ -128,7 +128,7 @@ static ncclResult_t destroy(struct ncclComm *comm)
 	pthread_mutex_lock(&waiting.lock);
 	comm->next = waiting.first;
 	waiting.first = comm;
-	if (!nccl_handle_sibling(comm))
+	if (!nccl_handle_has_sibling(comm))
 		family = take_family(comm);
 	pthread_mutex_unlock(&waiting.lock);
 	while (family) {
@@ -226,7 +226,7 @@ static ncclResult_t finalize_start(struct ncclComm *comm)
 {
 	ncclResult_t result;
 
-	if (comm->is_blocking && !nccl_handle_sibling(comm)) {
+	if (comm->is_blocking && !nccl_handle_has_sibling(comm)) {
 		result = finalize(comm);
 		nccl_leave(comm);
 		return result;

@@ -5,13 +5,10 @@
  * with NCCL's own, linked with a library called libnccl.so.2, and run with ours
  * in its place; every result is compared with what it must be.
  *
- * abi TEST, where TEST is one of those below; abi RANK N ID is a rank that
- * "processes" starts.
+ * abi TEST, where TEST is one of those below.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "abi.h"
@@ -62,45 +59,7 @@ static void test_threads(void)
 
 static void test_processes(void)
 {
-	char hex[2 * sizeof(ncclUniqueId) + 1];
-	const unsigned char *bytes;
-	pid_t pids[3];
-	ncclUniqueId id;
-	int i, status;
-	size_t at;
-
-	OK(ncclGetUniqueId(&id));
-	bytes = (const unsigned char *)&id;
-	for (at = 0; at < sizeof(id); at++)
-		snprintf(hex + 2 * at, 3, "%02x", bytes[at]);
-	for (i = 0; i < 3; i++) {
-		char rank[8];
-
-		snprintf(rank, sizeof(rank), "%d", i);
-		pids[i] = fork();
-		if (!pids[i])
-			execl("/proc/self/exe", "abi", rank, "3", hex, NULL);
-		CHECK(pids[i] > 0);
-	}
-	for (i = 0; i < 3; i++) {
-		CHECK(waitpid(pids[i], &status, 0) == pids[i]);
-		CHECK(!status);
-	}
-}
-
-static void be_rank(char **argv)
-{
-	struct abi_rank rank;
-	size_t at;
-
-	rank.rank = (int)strtol(argv[1], NULL, 10);
-	rank.n_ranks = (int)strtol(argv[2], NULL, 10);
-	for (at = 0; at < sizeof(rank.id); at++) {
-		char byte[3] = {argv[3][2 * at], argv[3][2 * at + 1], 0};
-
-		rank.id.internal[at] = (char)strtol(byte, NULL, 16);
-	}
-	one_rank(&rank);
+	abi_processes(3);
 }
 
 static void test_version(void)
@@ -138,7 +97,7 @@ int main(int argc, char **argv)
 
 	alarm(60);
 	if (argc == 4) {
-		be_rank(argv);
+		abi_be_process(argv, one_rank);
 		return 0;
 	}
 	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {

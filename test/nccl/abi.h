@@ -53,6 +53,10 @@ struct abi_rank {
 	void *arg;
 };
 void abi_threads(int n_ranks, void (*body)(struct abi_rank *rank), void *arg);
+/* The same in processes: this program with RANK N ID, which then calls the
+ * second of these. */
+void abi_processes(int n_ranks);
+void abi_be_process(char **argv, void (*body)(struct abi_rank *rank));
 
 /* collectives.c: every operation, of @n communicators by one thread. */
 void test_collectives(ncclComm_t *comms, const int *ranks, int n, int n_ranks);
