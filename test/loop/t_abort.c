@@ -38,7 +38,7 @@ static void *abort_soon(void *arg)
 
 static int wait_in_stream(struct rank *rank, float *words)
 {
-	struct wreath_stream *stream;
+	struct wreath_stream *stream = NULL;
 	int err = wreath_stream_create(&stream);
 	int i;
 
