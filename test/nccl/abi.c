@@ -8,6 +8,7 @@
  * abi TEST, where TEST is one of those below.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,6 +63,31 @@ static void test_processes(void)
 	abi_processes(3);
 }
 
+/* The last rank goes without a word; the others are told, and end. */
+static void death_rank(struct abi_rank *rank)
+{
+	int value = 1, sum = 0;
+	ncclResult_t result;
+	ncclComm_t comm;
+
+	OK(ncclCommInitRank(&comm, rank->n_ranks, rank->id, rank->rank));
+	OK(ncclAllReduce(&value, &sum, 1, ncclInt32, ncclSum, comm, NULL));
+	CHECK(sum == rank->n_ranks);
+	if (rank->rank == rank->n_ranks - 1)
+		_exit(0);
+	result = ncclAllReduce(&value, &sum, 1, ncclInt32, ncclSum, comm, NULL);
+	CHECK(result == ncclRemoteError);
+	CHECK(abi_await_error(comm) == ncclRemoteError);
+	CHECK(strstr(ncclGetLastError(comm), "rank"));
+	OK(ncclCommAbort(comm));
+}
+
+static void test_death(void)
+{
+	CHECK(!setenv("ABI_DEATH", "1", 1));
+	abi_processes(3);
+}
+
 static void test_version(void)
 {
 	int version = 0;
@@ -82,6 +108,7 @@ int main(int argc, char **argv)
 		{"all", test_all},
 		{"threads", test_threads},
 		{"processes", test_processes},
+		{"death", test_death},
 		{"groups", test_groups},
 		{"nonblocking", test_nonblocking},
 		{"children", test_children},
@@ -97,7 +124,8 @@ int main(int argc, char **argv)
 
 	alarm(60);
 	if (argc == 4) {
-		abi_be_process(argv, one_rank);
+		abi_be_process(argv, getenv("ABI_DEATH") ? death_rank
+							 : one_rank);
 		return 0;
 	}
 	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
