@@ -7,6 +7,7 @@
  *
  * abi TEST, where TEST is one of those below.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static void test_threads(void)
 
 static void test_processes(void)
 {
-	abi_processes(3);
+	abi_processes(3, false);
 }
 
 /* The last rank goes without a word; the others are told, and end. */
@@ -74,7 +75,7 @@ static void death_rank(struct abi_rank *rank)
 	OK(ncclAllReduce(&value, &sum, 1, ncclInt32, ncclSum, comm, NULL));
 	CHECK(sum == rank->n_ranks);
 	if (rank->rank == rank->n_ranks - 1)
-		_exit(0);
+		raise(SIGKILL);
 	result = ncclAllReduce(&value, &sum, 1, ncclInt32, ncclSum, comm, NULL);
 	CHECK(result == ncclRemoteError);
 	CHECK(abi_await_error(comm) == ncclRemoteError);
@@ -85,7 +86,7 @@ static void death_rank(struct abi_rank *rank)
 static void test_death(void)
 {
 	CHECK(!setenv("ABI_DEATH", "1", 1));
-	abi_processes(3);
+	abi_processes(3, true);
 }
 
 static void test_version(void)

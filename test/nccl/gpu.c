@@ -132,8 +132,8 @@ static void test_every(void)
 
 static void test_processes(void)
 {
-	abi_processes(2);
-	abi_processes(3);
+	abi_processes(2, false);
+	abi_processes(3, false);
 }
 
 /* ---- one thread with a communicator for each device ---- */
