@@ -107,13 +107,6 @@ examples: $(example_bin)
 # Gloo has its own program, where it is installed.
 gloo := $(if $(SAN),,$(wildcard /usr/include/gloo/transport/ibverbs/device.h))
 dropin: $B/soft/libibverbs.so.1 $B/soft/ucx.so $(if $(gloo),$B/soft/gloo)
-# A program of NCCL, compiled with our header and with NCCL's own, if there.
-nccl_h := $(firstword $(wildcard /usr/local/cuda/include/nccl.h \
-	/usr/local/include/nccl.h /usr/include/nccl.h))
-nccl_test := $(foreach kind,own $(if $(nccl_h),theirs),$(addprefix \
-	$B/test/nccl/$(kind)/,abi rpath layout)) $B/test/nccl/env \
-	$B/test/nccl/own/gpu
-nccl-test: $(nccl_test)
 # Everything that the tests run.
 bins: all unit loop examples dropin nccl-test $B/cuda/libcuda.so.1 $(vm_bin) \
 	$(gpu_bin)
@@ -146,8 +139,8 @@ endif
 # each generation (89 has instructions of its own for 8-bit floats), which the
 # others of it run, and PTX for generations to come.  Only two kinds of PTX are
 # made on the way, with those instructions and without: the first half of nvcc
-# takes the longer.  What wreath.h has of it are the numbers of operations, which
-# stay as they are (c_layout.sh), so that another change there makes nothing.
+# takes the longer.  What wreath.h has of it are the numbers of operations, and
+# they stay as they are (c_layout.sh): another change there makes nothing.
 gpu := $(if $(NVCC),build/gpu/reduce.fatbin)
 gpu_code := $(if $(NVCC),$(patsubst sm_%,%,$(filter $(addprefix sm_,\
 	70 75 80 89 90 100 110 120),$(shell $(NVCC) --list-gpu-code))))
@@ -261,45 +254,7 @@ $B/soft/gloo: test/dropin/gloo.cc $B/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(common) -std=c++14 $(CXXFLAGS) $< $(ldflags) -lgloo -o $@
 
-# A library of NCCL's name, in which every function traps: what a program was
-# linked with, and must not be what it runs with.
-$B/test/nccl/stub/libnccl.so.2: $B/$(nccl)
-	@mkdir -p $(@D)
-	$(Q)nm -D --defined-only $< | awk '$$3 ~ /^p?nccl/ { \
-		print "void " $$3 "(void);\nvoid " $$3 "(void)"; \
-		print "{ __builtin_trap(); }" }' | \
-		$(CC) -shared -fPIC $(ldflags) -Wl,-soname,libnccl.so.2 \
-		-x c - -o $@
-	$(Q)ln -sf libnccl.so.2 $(@D)/libnccl.so
-
-$B/test/nccl/own/%.o: test/nccl/%.c $B/flags
-	@mkdir -p $(@D)
-	$(Q)$(CC) -Ilib/nccl -I. $(cflags) -MMD -MP -c $< -o $@
-
-$B/test/nccl/theirs/%.o: test/nccl/%.c $B/flags
-	@mkdir -p $(@D)
-	$(Q)$(CC) -isystem $(dir $(nccl_h)) $(cflags) -MMD -MP -c $< -o $@
-
-nccl_link = $(Q)$(CC) $(ldflags) -Wl,-z,now $(filter %.o,$^) \
-	-L$B/test/nccl/stub -lnccl -o $@
-abi_obj := kit.o abi.o collectives.o life.o bad.o
-$B/test/nccl/%/abi: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
-		$B/test/nccl/stub/libnccl.so.2
-	$(nccl_link)
-$B/test/nccl/%/rpath: $(addprefix $B/test/nccl/%/,$(abi_obj)) \
-		$B/test/nccl/stub/libnccl.so.2
-	$(nccl_link) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../stub'
-# With a driver of CUDA, which is looked up where it runs.
-$B/test/nccl/own/gpu: $(addprefix $B/test/nccl/own/,kit.o gpu.o gpu_more.o) \
-		$B/test/nccl/stub/libnccl.so.2 $B/cuda/libcuda.so.1
-	$(nccl_link) -L$B/cuda -l:libcuda.so.1
-$B/test/nccl/%/layout: $B/test/nccl/%/layout.o
-	$(Q)$(CC) $(ldflags) $^ -o $@
-# What maps variables, by itself.
-$B/test/nccl/env: $B/test/nccl/env.o $(addprefix $B/lib/nccl/,env.o list.o \
-		log.o map.o vars.o) $B/$(soname) $B/libwreath.so
-	$(Q)$(CC) $(ldflags) $(filter %.o,$^) -L$B -lwreath \
-		-Wl,-rpath,'$$ORIGIN/../..' -o $@
+include test/nccl/rules.mk
 
 # Examples see what a customer sees: the header and the library.
 $B/examples/05_gpu.o: own := -isystem $(dir $(cuda_h))
@@ -423,5 +378,4 @@ clean:
 -include $(lib_obj:.o=.d) $(nccl_obj:.o=.d) $(bench_obj:.o=.d) \
 	$(unit_bin:=.d) $(loop_bin:=.d) $(vm_bin:=.d) $(gpu_bin:=.d) \
 	$(unit_help:.o=.d) $(loop_help:.o=.d) $(example_bin:=.d) \
-	$(dropin_obj:.o=.d) $(cuda_obj:.o=.d) \
-	$(wildcard $B/test/nccl/*/*.d)
+	$(dropin_obj:.o=.d) $(cuda_obj:.o=.d)

@@ -287,11 +287,13 @@ const struct wreath_unique_id *boot_survey_id(const struct boot_survey *survey,
 int boot_survey_watch(void *survey);
 
 /*
- * This rank has joined the survivors, or failed with @err and its text.  0 when
- * all have joined; WREATH_EAGAIN when one has died, or all are to survey once
- * more for another reason, told by the text; else the error of all.  Blocks up
- * to @timeout_ms.  @survey is gone afterwards.
+ * This rank has joined the survivors, which made @joined, or failed with @err
+ * and its text.  0 when all have joined, if one has died since then or not;
+ * WREATH_EAGAIN when one died before, or all are to survey once more for
+ * another reason, told by the text; else the error of all.  Blocks up to
+ * @timeout_ms.  @survey is gone afterwards.
  */
-int boot_survey_end(struct boot_survey *survey, int64_t timeout_ms, int err);
+int boot_survey_end(struct boot_survey *survey, int64_t timeout_ms, int err,
+		    const struct boot *joined);
 
 #endif

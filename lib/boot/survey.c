@@ -292,7 +292,8 @@ int boot_survey_watch(void *arg)
 	return poll(&pfd, 1, 0) > 0 ? lost_chair(survey) : 0;
 }
 
-static int member_end(struct boot_survey *survey, int err)
+static int member_end(struct boot_survey *survey, int err,
+		      const struct boot *joined)
 {
 	struct boot_talk *chair = &survey->chair;
 	uint64_t deadline_ns = after(survey->deadline_ns, GRACE_MS);
@@ -312,15 +313,18 @@ static int member_end(struct boot_survey *survey, int err)
 		return survey->stopped;
 	if (got > 0 && chair->head.type == BOOT_OUTCOME)
 		return boot_talk_error(chair);
+	if (!err && joined && boot_settle(survey, joined))
+		return 0;
 	lost_chair(survey);
 	return WREATH_EAGAIN;
 }
 
-int boot_survey_end(struct boot_survey *survey, int64_t timeout_ms, int err)
+int boot_survey_end(struct boot_survey *survey, int64_t timeout_ms, int err,
+		    const struct boot *joined)
 {
 	survey->deadline_ns = after(base_now_ns(), timeout_ms);
 	err = survey->is_chair ? boot_chair_end(survey, err)
-			       : member_end(survey, err);
+			       : member_end(survey, err, joined);
 	survey_free(survey);
 	return err;
 }

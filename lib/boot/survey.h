@@ -125,6 +125,11 @@ bool boot_survey_stopped(struct boot_survey *survey);
 bool boot_errno_is_ours(int err);
 int boot_survey_no_socket(const struct boot_survey *survey, int err);
 
+/* ---- settle.c ---- */
+
+/* The chair has died: do all go on with what they @joined?  Takes a moment. */
+bool boot_settle(const struct boot_survey *survey, const struct boot *joined);
+
 /* ---- chair.c ---- */
 
 /* Wait for all, decide, and tell them. */

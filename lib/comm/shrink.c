@@ -123,7 +123,8 @@ static int try(struct shrink *shrink, int64_t timeout_ms,
 	id = boot_survey_id(shrink->survey, &rank, &n_ranks);
 	err = comm_new(id, rank, n_ranks, &parent->env, &stop, &child);
 	err = boot_survey_end(shrink->survey,
-			      parent->env.value[BASE_ENV_TIMEOUT], err);
+			      parent->env.value[BASE_ENV_TIMEOUT], err,
+			      child ? child->boot : NULL);
 	/* Who has joined, where others have not, must not keep what it has. */
 	if (err && child)
 		comm_free(child);

@@ -9,6 +9,7 @@
  * back.  That is two copies of some microseconds, where each step would be a
  * launch.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "exec/inner.h"
@@ -333,13 +334,20 @@ int exec_gpu_is_done(struct exec_plan *plan, struct exec_lane *lane)
 int exec_gpu_end(struct exec_plan *plan, int err)
 {
 	struct mem_gpu *gpu = plan->args->gpu;
+	char text[2048];
 
-	/* The user's memory, and the slots, are left alone from here on. */
-	if (err)
-		mem_gpu_drain(gpu, EXEC_DRAIN_MS);
-	else if (plan->needs_flush)
-		err = net_flush(plan->net, plan->guard.timeout_ms);
 	plan->n_jobs = 0;
+	if (!err)
+		err = net_flush(plan->net, plan->guard.timeout_ms);
 	plan->net->gpu = NULL;
+	/*
+	 * The user's memory, and the slots, are left alone from here on, and
+	 * what was imported for the operation may go.
+	 */
+	if (!err)
+		return mem_gpu_drain(gpu, EXEC_DRAIN_MS);
+	snprintf(text, sizeof(text), "%s", base_error_text());
+	if (mem_gpu_drain(gpu, EXEC_DRAIN_MS))
+		base_error_again(err, text);
 	return err;
 }

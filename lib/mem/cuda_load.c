@@ -18,8 +18,9 @@ static struct {
 	_Atomic int state;
 	/* Objects that had been loaded when the driver was not among them. */
 	_Atomic uint64_t n_loads;
-	bool has_env, is_off, ipc_is_off;
-	int env_error;
+	bool has_env;
+	_Atomic bool is_off, ipc_is_off;
+	_Atomic int env_error;
 	char lacks[96]; /* "": nothing */
 } load = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <string.h>
+#include <sched.h>
 
 #include "mem/jobs.h"
 
-/* For jobs that are under way when a GPU is closed. */
-#define CLOSE_TIMEOUT_MS 5000
+/* For the first word of a stream, and for jobs that are under way when a GPU is
+ * closed. */
+#define TIMEOUT_MS 5000
 
 static int open_stream(struct mem_gpu *gpu)
 {
@@ -31,6 +31,41 @@ static int open_stream(struct mem_gpu *gpu)
 		return cuda_error(result, "cuStreamCreateWithPriority",
 				  "GPU %d (%s)", gpu->device->number,
 				  gpu->info.name);
+	return 0;
+}
+
+/* Everything is waited for by words that streams write: see one come. */
+static int try_words(struct mem_gpu *gpu)
+{
+	uint64_t end_ns = base_now_ns() + TIMEOUT_MS * 1000000ull;
+	uint32_t mark = (uint32_t)++gpu->mark;
+	struct cuda_visit visit;
+	int result;
+	int err = cuda_visit(gpu->device, &visit);
+
+	if (err)
+		return err;
+	result = cuda.stream_write(gpu->stream, (uintptr_t)gpu->words.from_gpu,
+				   mark, 0);
+	cuda_visit_end(&visit);
+	if (result)
+		return cuda_error(result, "cuStreamWriteValue32",
+				  "a stream of GPU %d (%s), which wreath needs",
+				  gpu->device->number, gpu->info.name);
+	while (atomic_load_explicit(gpu->words.from_gpu,
+				    memory_order_acquire) != mark) {
+		if (base_now_ns() > end_ns) {
+			/* They may still be written: nobody else gets them. */
+			gpu->has_words = false;
+			return base_error(WREATH_EDEVICE,
+					  "GPU %d (%s) does nothing on a new "
+					  "stream for %d ms; is it busy with "
+					  "kernels that do not end?",
+					  gpu->device->number, gpu->info.name,
+					  TIMEOUT_MS);
+		}
+		sched_yield();
+	}
 	return 0;
 }
 
@@ -74,6 +109,8 @@ int mem_gpu_open(int number, size_t fold_bytes, struct mem_gpu **out)
 		goto err_release;
 	err = open_stream(gpu);
 	if (!err)
+		err = try_words(gpu);
+	if (!err)
 		err = stages_init(gpu, fold_bytes);
 	if (err)
 		goto err_release;
@@ -90,7 +127,9 @@ void mem_gpu_close(struct mem_gpu *gpu)
 
 	if (!gpu)
 		return;
-	err = gpu->last ? mem_gpu_drain(gpu, CLOSE_TIMEOUT_MS) : 0;
+	/* What was not pushed is not begun any more. */
+	gpu->last = gpu->pushed;
+	err = gpu->last ? mem_gpu_drain(gpu, TIMEOUT_MS) : 0;
 	gpu_imports_close(gpu);
 	/* A broken context runs nothing any more. */
 	release(gpu, !err || gpu->error);

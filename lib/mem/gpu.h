@@ -98,10 +98,13 @@ struct mem_gpu;
 
 /*
  * @fold_bytes: the longest operand of a fold that may be staged.  Blocks for
- * milliseconds.  WREATH_ENOMEM, WREATH_EDEVICE, WREATH_EUNSUP.
+ * milliseconds, and may wait until all streams of the GPU are idle: call it
+ * before a put that waits for its outcome, and so mem_pin() and
+ * mem_pinned_new().  WREATH_EINVAL, WREATH_ENOMEM, WREATH_EDEVICE,
+ * WREATH_EUNSUP.
  */
 int mem_gpu_open(int gpu, size_t fold_bytes, struct mem_gpu **out);
-/* Waits for what is under way, up to some seconds. */
+/* Waits for what was pushed, up to some seconds. */
 void mem_gpu_close(struct mem_gpu *gpu);
 int mem_gpu_number(const struct mem_gpu *gpu);
 const struct mem_gpu_info *mem_gpu_about(const struct mem_gpu *gpu);
@@ -178,7 +181,8 @@ int mem_export(const struct mem_where *where, struct mem_export *out);
  * text, where the GPUs do not reach each other, or there is no room that can be
  * made without waiting.
  */
-#define MEM_IMPORTS_MAX 64 /* of a struct mem_gpu */
+#define MEM_IMPORTS_MAX 64 /* of a struct mem_gpu, if they can be closed */
+#define MEM_IMPORTS_MOST 1024 /* while no GPU may be waited for */
 int mem_import(struct mem_gpu *gpu, const struct mem_export *from, uint64_t at,
 	       size_t bytes, void **out);
 

@@ -77,7 +77,7 @@ struct mem_gpu {
 
 	uint64_t n_drains;
 	size_t n_imports;
-	struct import imports[MEM_IMPORTS_MAX];
+	struct import imports[MEM_IMPORTS_MOST];
 
 	struct job jobs[MEM_JOBS_MAX];
 	/* Here, since they are long. */

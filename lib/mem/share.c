@@ -180,7 +180,8 @@ void gpu_imports_close(struct mem_gpu *gpu)
 /*
  * Drop what is gone, and where there is no room yet, what was unused for
  * longest.  Closing waits for the GPU, which may be waiting for the operation
- * that asks; then all stays.
+ * that asks, as it does in one that is in the order of a stream; then all stays
+ * until one comes that is not.
  */
 static bool make_room(struct mem_gpu *gpu, const struct mem_export *from)
 {
@@ -197,11 +198,11 @@ static bool make_room(struct mem_gpu *gpu, const struct mem_export *from)
 			    (!oldest ||
 			     gpu->imports[i].n_drains < oldest->n_drains))
 				oldest = &gpu->imports[i];
-		if (gpu->n_imports == MEM_IMPORTS_MAX && oldest)
+		if (gpu->n_imports >= MEM_IMPORTS_MAX && oldest)
 			drop(gpu, oldest);
 		cuda_gate_open();
 	}
-	return gpu->n_imports < MEM_IMPORTS_MAX;
+	return gpu->n_imports < MEM_IMPORTS_MOST;
 }
 
 static void open_import(struct mem_gpu *gpu, const struct mem_export *from,

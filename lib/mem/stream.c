@@ -76,12 +76,17 @@ static int find_gpu(void *stream, struct cuda_gpu **out)
 
 int mem_stream_open(void *cuda_stream, struct mem_stream **out)
 {
+	struct mem_gpu_info info;
 	struct mem_stream *stream;
 	struct cuda_gpu *gpu;
 	int err = mem_cuda_load();
 
 	if (!err)
 		err = find_gpu(cuda_stream, &gpu);
+	/* Loading kernels may wait for all streams: it must not be left to an
+	 * operation that this stream waits for. */
+	if (!err)
+		err = cuda_kernels_load(gpu, &info);
 	if (err)
 		return err;
 	stream = base_alloc(1, sizeof(*stream));

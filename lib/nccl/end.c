@@ -12,7 +12,7 @@
 #include "nccl/inner.h"
 
 /* How long a caller waits for ranks that have not come to destroy theirs. */
-#define END_MS 10000
+#define END_MS 3000
 
 struct ending {
 	struct ncclComm *comm;

@@ -125,19 +125,20 @@ static void child_job(void *arg)
 		making_free(making);
 }
 
-/* True if the thread frees it. */
+/* True if it is the thread's, which frees it. */
 static bool begin_child(struct nccl_making *making, bool is_only)
 {
+	bool is_blocking = making->is_blocking;
 	ncclResult_t result;
 
-	if (is_only && making->is_blocking) {
+	if (is_only && is_blocking) {
 		nccl_child_make(making);
 		return false;
 	}
 	result = nccl_job_start(making->parent, child_job, making);
 	if (result)
 		failed(making, result);
-	return !making->is_blocking && !result;
+	return !is_blocking && !result;
 }
 
 /* Returns those that are not the threads'. */

@@ -58,14 +58,14 @@ static struct nccl_stream *find(struct ncclComm *comm,
  */
 static struct nccl_stream *evict(struct ncclComm *comm)
 {
-	struct nccl_stream *oldest = NULL;
+	struct nccl_stream *oldest = &comm->streams[0];
 	struct nccl_stream *idle = NULL;
 	int i;
 
 	for (i = 0; i < comm->n_streams; i++) {
 		struct nccl_stream *at = &comm->streams[i];
 
-		if (!oldest || at->last_use < oldest->last_use)
+		if (at->last_use < oldest->last_use)
 			oldest = at;
 		if (wreath_stream_query(at->stream) != WREATH_EAGAIN &&
 		    (!idle || at->last_use < idle->last_use))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every header compiles by itself, and twice; wreath.h also as strict C11 and
-# as C++, where it is all that a program needs.
+# Every header compiles by itself, and twice; wreath.h and nccl.h also as
+# strict C11 and as C++, where they are all that a program needs.
 flags="-Iinclude -Ilib -I. -Ilib/nccl -Wall -Wextra -Werror -fsyntax-only"
 # It is the .c file that chooses how much of the system it sees.
 all="-std=gnu11 -D_GNU_SOURCE"
@@ -29,10 +29,12 @@ for header in $(find include lib bench examples test -name '*.h' | sort); do
 	once "${CC:-cc}" two.c "#include \"$path\"\n#include \"$path\"" $all
 done
 once "${CC:-cc}" strict.c '#include <wreath.h>' -std=c11 -Wpedantic
+once "${CC:-cc}" nccl.c '#include <nccl/nccl.h>' -std=c11 -Wpedantic
 for compiler in g++ clang++; do
 	command -v $compiler >/dev/null || continue
 	once $compiler plain.cc \
 		'#include <wreath.h>\nint main() { return wreath_version(); }' \
 		-std=c++11 -Wpedantic -Wold-style-cast
+	once $compiler nccl.cc '#include <nccl/nccl.h>' -std=c++11 -Wpedantic
 done
 exit $status

@@ -92,17 +92,22 @@ done
 unset LD_LIBRARY_PATH
 program=$stage/abi
 # shellcheck disable=SC2086
-"${CC:-cc}" -std=gnu11 $flags -pthread -I "$stage$prefix/include/wreath-nccl" \
+"${CC:-cc}" -std=gnu11 $flags -pthread \
+	-I "$stage$prefix/include/wreath-nccl" \
 	test/nccl/kit.c test/nccl/abi.c test/nccl/collectives.c \
-	test/nccl/life.c test/nccl/bad.c -L "$stage$prefix/lib/wreath/nccl" -lnccl \
+	test/nccl/life.c test/nccl/nonblocking.c test/nccl/bad.c \
+	-L "$stage$prefix/lib/wreath/nccl" -lnccl \
 	-Wl,--allow-shlib-undefined -o "$program" ||
 	fault "a program of NCCL does not compile"
-LD_LIBRARY_PATH=$stage$prefix/lib "$program" all || fault "abi: status $?"
+LD_LIBRARY_PATH=$stage$prefix/lib "$program" all ||
+	fault "abi: status $?"
 rm -f "$program"
 # There by the name that such programs are linked with.
 program=${BUILD:-$PWD/$B}/test/nccl/own/abi
-[ ! -x "$program" ] || LD_LIBRARY_PATH=$stage$prefix/lib/wreath/nccl \
-	"$program" all || fault "by the folder alone: status $?"
+if [ -x "$program" ]; then
+	LD_LIBRARY_PATH=$stage$prefix/lib/wreath/nccl "$program" all ||
+		fault "by the folder alone: status $?"
+fi
 
 export LD_LIBRARY_PATH=$stage$prefix/lib
 # Names inside the static library are not in the way of a program's own.

@@ -6,6 +6,6 @@ here=$(dirname "$0")
 	find include lib bench examples test \
 		-name '*.[ch]' -o -name '*.inc' -o -name '*.cc' -o \
 		-name '*.cu' -o -name '*.sh' -o -name '*.awk'
-	echo Makefile
+	printf '%s\n' Makefile test/nccl/rules.mk
 } | sort | xargs awk -f "$here/sizes.awk" -f "$here/strip.awk" \
 	"${SIZES_ALLOW:-$here/sizes.allow}"

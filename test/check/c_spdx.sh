@@ -6,7 +6,7 @@ faults=$({
 		-name '*.inc' -o -name '*.cc' -o -name '*.cu' -o \
 		-name '*.sh' -o -name '*.awk' -o \
 		-name '*.map' -o -path .ci/run
-	echo Makefile
+	printf '%s\n' Makefile test/nccl/rules.mk
 } | sort | while read -r file; do
 	head -n 5 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
 		echo "$file: no SPDX-License-Identifier"

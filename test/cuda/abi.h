@@ -153,7 +153,8 @@ struct fake_leaks {
 int fakeCudaLeaks(struct fake_leaks *out);
 /* How often a function was called, such as cuMemAlloc_v2; NULL: any. */
 uint64_t fakeCudaCalls(const char *name);
-/* Like fail=NAME:N of FAKE_CUDA, from now on; NULL: no more. */
+/* Like fail=NAME:N of FAKE_CUDA, from now on; NULL: no more.  1 where the
+ * failure that was set before has not come. */
 int fakeCudaFail(const char *name, uint64_t n);
 /* Device memory as a device reads it, at an address that the host can reach;
  * NULL for what is none. */

@@ -69,10 +69,13 @@ void fake_fail_at(const char *name, uint64_t n)
 
 int fakeCudaFail(const char *name, uint64_t n)
 {
+	int is_left;
+
 	pthread_mutex_lock(&call_lock);
+	is_left = fail_at && n_candidates < fail_at;
 	set_fail(name, n);
 	pthread_mutex_unlock(&call_lock);
-	return 0;
+	return is_left;
 }
 
 /* What gives something back cannot be expected to be tried once more. */

@@ -17,8 +17,11 @@ static _Thread_local int n_stack;
 
 struct CUctx_st *fake_primary(int device)
 {
-	primaries[device].device = device;
-	primaries[device].is_primary = true;
+	/* Read without the lock by who has the context: written once. */
+	if (!primaries[device].is_primary) {
+		primaries[device].device = device;
+		primaries[device].is_primary = true;
+	}
 	return &primaries[device];
 }
 

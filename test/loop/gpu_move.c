@@ -248,6 +248,10 @@ int gpu_call_end(struct gpu_call *call, int err)
 	}
 	if (!depth) {
 		flush(call->maps);
+		/* A test that is told of a failure may free its buffers. */
+		if (call->stream && err && err != WREATH_EAGAIN &&
+		    err != WREATH_EINVAL)
+			OK(CU(cuStreamSynchronize)(call->stream->cuda));
 		return err;
 	}
 	while (*last)

@@ -38,16 +38,15 @@ static void *abort_soon(void *arg)
 
 static int wait_in_stream(struct rank *rank, float *words)
 {
-	struct wreath_stream *stream;
+	struct wreath_stream *stream = NULL;
 	int err = wreath_stream_create(&stream);
 	int i;
 
 	for (i = 0; i < 50 && !err; i++)
 		err = wreath_all_reduce(words, words, 10, WREATH_FLOAT32,
 					WREATH_SUM, rank->comm, stream);
-	if (err)
-		return err;
-	err = wreath_stream_wait(stream);
+	if (!err)
+		err = wreath_stream_wait(stream);
 	wreath_stream_destroy(stream);
 	return err;
 }

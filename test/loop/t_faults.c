@@ -54,6 +54,9 @@ static int work(struct rank *rank)
 		}
 	}
 	trials_tell(&trials, rank);
+	/* The end is a call like others: what fails there is told, too. */
+	if (!err)
+		err = wreath_comm_finalize(rank->comm);
 	if (err && err != RANKS_BROKEN) {
 		err = rank_broken(rank, "%s: %s", wreath_error_name(err),
 				  wreath_error_text());

@@ -41,6 +41,11 @@ ncclResult_t abi_await(ncclComm_t comm);
 ncclResult_t abi_await_error(ncclComm_t comm);
 void abi_nap(void);
 
+/* Sums of one int: the rank's @mine to @wanted, and 1 of each of @n that one
+ * thread has. */
+void abi_sum(ncclComm_t comm, int mine, int wanted);
+void abi_sum_of_ones(ncclComm_t *comms, int n);
+
 /* Run @body as rank 0..@n_ranks - 1, each in a thread; @id is of all. */
 struct abi_rank {
 	int rank, n_ranks;
@@ -53,7 +58,7 @@ void abi_threads(int n_ranks, void (*body)(struct abi_rank *rank), void *arg);
 void test_collectives(ncclComm_t *comms, const int *ranks, int n, int n_ranks);
 void test_premul(ncclComm_t *comms, const int *ranks, int n, int n_ranks);
 
-/* life.c, bad.c */
+/* life.c, nonblocking.c, bad.c */
 void test_groups(void);
 void test_nonblocking(void);
 void test_children(void);

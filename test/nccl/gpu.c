@@ -190,8 +190,8 @@ static void streams_rank(struct abi_rank *rank)
 		CU(cuStreamDestroy_v2(streams[i]));
 	}
 	/* Ranks of one device share its default stream, where each would wait
-	 * for the other. */
-	for (i = gpu_n_devices() < rank->n_ranks ? 2 : 0; i < 3; i++) {
+	 * for the other, and which waits for the one of each thread. */
+	for (i = gpu_n_devices() < rank->n_ranks ? 3 : 0; i < 3; i++) {
 		CU(cuMemsetD8_v2((uintptr_t)gpu.recv, 0, 64));
 		OK(ncclAllReduce(gpu.send, gpu.recv, 16, ncclInt32, ncclSum,
 				 gpu.comm, (cudaStream_t)(uintptr_t)i));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What ranks with GPUs share, and what may go wrong with them. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,13 @@ static void mixed_rank(struct abi_rank *rank)
 	CU(cuStreamSynchronize(gpu.stream));
 	for (i = 0; i < GPU_COUNT; i++)
 		CHECK(gpu.out[i] == gpu_sum(rank->n_ranks, i));
+	/* From the host to the GPU, in one call. */
+	OK(ncclAllReduce(gpu.in, gpu.recv, GPU_COUNT, ncclInt32, ncclMax,
+			 gpu.comm, gpu.cuda));
+	gpu_take(&gpu, gpu.recv);
+	CU(cuStreamSynchronize(gpu.stream));
+	for (i = 0; i < GPU_COUNT; i++)
+		CHECK(gpu.out[i] == gpu_value(rank->n_ranks, i));
 	gpu_close(&gpu);
 }
 
@@ -187,8 +195,41 @@ void gpu_test_host(void)
 
 /* ---- what is wrong ---- */
 
+/* Buffers and streams of more than one device. */
+static void bad_devices(struct gpu_rank *gpu, int rank)
+{
+	struct CUstream_st *stream;
+	struct CUctx_st *other;
+	cu_ptr there;
+	void *far;
+
+	/* A context that CUDA's runtime would not use. */
+	CU(cuCtxCreate_v2(&other, 0, rank % n_devices));
+	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	REFUSED(ncclAllReduce(gpu->send, gpu->recv, 8, ncclInt32, ncclSum,
+			      gpu->comm, (cudaStream_t)stream),
+		ncclInvalidArgument, "not the primary");
+	CU(cuStreamDestroy_v2(stream));
+	CU(cuCtxDestroy_v2(other));
+	CU(cuCtxSetCurrent(gpu->context));
+	if (n_devices < 2)
+		return;
+	CU(cuDevicePrimaryCtxRetain(&other, (rank + 1) % n_devices));
+	CU(cuCtxSetCurrent(other));
+	CU(cuMemAlloc_v2(&there, GPU_BYTES));
+	CU(cuCtxSetCurrent(gpu->context));
+	far = (void *)(uintptr_t)there;
+	REFUSED(ncclAllReduce(far, gpu->recv, 8, ncclInt32, ncclSum, gpu->comm,
+			      gpu->cuda), ncclInvalidArgument, "GPU");
+	REFUSED(ncclAllReduce(far, far, 8, ncclInt32, ncclSum, gpu->comm,
+			      gpu->cuda), ncclInvalidArgument, "GPU");
+	CU(cuMemFree_v2(there));
+	CU(cuDevicePrimaryCtxRelease_v2((rank + 1) % n_devices));
+}
+
 static void bad_rank(struct abi_rank *rank)
 {
+	static atomic_int n_ready;
 	struct CUgraph_st *graph = NULL;
 	struct gpu_rank gpu;
 	cu_ptr freed;
@@ -199,6 +240,7 @@ static void bad_rank(struct abi_rank *rank)
 	IS(ncclAllReduce((void *)(uintptr_t)freed, gpu.recv, 8, ncclInt32,
 			 ncclSum, gpu.comm, gpu.cuda), ncclInvalidArgument);
 	CHECK(*ncclGetLastError(NULL));
+	bad_devices(&gpu, rank->rank);
 	/* While a graph is captured. */
 	CU(cuStreamBeginCapture_v2(gpu.stream,
 				   CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -209,6 +251,11 @@ static void bad_rank(struct abi_rank *rank)
 	/* More than there is. */
 	CHECK(ncclMemAlloc((void **)&graph, (size_t)1 << 50) != ncclSuccess);
 	CHECK(*ncclGetLastError(NULL));
+	/* Memory is freed when its GPU is idle, which must not be waiting for
+	 * this rank yet. */
+	atomic_fetch_add(&n_ready, 1);
+	while (atomic_load(&n_ready) < rank->n_ranks)
+		abi_nap();
 	/* It works on. */
 	gpu_put(&gpu, gpu.send, rank->rank + 1);
 	OK(ncclAllReduce(gpu.send, gpu.recv, GPU_COUNT, ncclInt32, ncclSum,

@@ -72,6 +72,31 @@ ncclResult_t abi_await_error(ncclComm_t comm)
 	return state;
 }
 
+void abi_sum(ncclComm_t comm, int mine, int wanted)
+{
+	int result = -1;
+
+	OK(ncclAllReduce(&mine, &result, 1, ncclInt32, ncclSum, comm, NULL));
+	CHECK(result == wanted);
+}
+
+/* Of @n communicators by one thread; all ranks give 1. */
+void abi_sum_of_ones(ncclComm_t *comms, int n)
+{
+	int in[MAX_RANKS], out[MAX_RANKS];
+	int i;
+
+	OK(ncclGroupStart());
+	for (i = 0; i < n; i++) {
+		in[i] = 1;
+		OK(ncclAllReduce(&in[i], &out[i], 1, ncclInt32, ncclSum,
+				 comms[i], NULL));
+	}
+	OK(ncclGroupEnd());
+	for (i = 0; i < n; i++)
+		CHECK(out[i] == n);
+}
+
 struct thread {
 	struct abi_rank rank;
 	void (*body)(struct abi_rank *rank);

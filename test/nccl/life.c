@@ -1,37 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: communicators begin and end as NCCL's do: in groups, without blocking,
- * out of one another, and one after the other in one thread.
+ * Goal: communicators begin and end as NCCL's do: in groups, out of one
+ * another, and one after the other in one thread.
  */
 #include <pthread.h>
 #include <string.h>
 
 #include "abi.h"
-
-static void sum(ncclComm_t comm, int mine, int wanted)
-{
-	int result = -1;
-
-	OK(ncclAllReduce(&mine, &result, 1, ncclInt32, ncclSum, comm, NULL));
-	CHECK(result == wanted);
-}
-
-/* Of @n communicators by one thread; all ranks give 1. */
-static void sum_of_ones(ncclComm_t *comms, int n)
-{
-	int in[MAX_RANKS], out[MAX_RANKS];
-	int i;
-
-	OK(ncclGroupStart());
-	for (i = 0; i < n; i++) {
-		in[i] = 1;
-		OK(ncclAllReduce(&in[i], &out[i], 1, ncclInt32, ncclSum,
-				 comms[i], NULL));
-	}
-	OK(ncclGroupEnd());
-	for (i = 0; i < n; i++)
-		CHECK(out[i] == n);
-}
 
 static void init_in_group(ncclComm_t *comms, int n)
 {
@@ -44,6 +19,27 @@ static void init_in_group(ncclComm_t *comms, int n)
 		OK(ncclCommInitRank(&comms[i], n, id, i));
 	/* What is not made yet cannot be used. */
 	REFUSED(ncclGroupEnd(), ncclSuccess, "");
+}
+
+/* What is refused leaves no communicator behind. */
+static void groups_that_fail(void)
+{
+	ncclComm_t comms[2] = {(ncclComm_t)comms, (ncclComm_t)comms};
+	ncclUniqueId id;
+
+	OK(ncclGetUniqueId(&id));
+	OK(ncclGroupStart());
+	OK(ncclCommInitRank(&comms[0], 2, id, 0));
+	REFUSED(ncclCommInitRank(&comms[1], 2, id, 5), ncclInvalidArgument,
+		"rank 5");
+	REFUSED(ncclGroupEnd(), ncclInvalidArgument, "rank 5");
+	CHECK(!comms[0]);
+	/* Two that say that they are rank 0. */
+	OK(ncclGroupStart());
+	OK(ncclCommInitRank(&comms[0], 2, id, 0));
+	OK(ncclCommInitRank(&comms[1], 2, id, 0));
+	IS(ncclGroupEnd(), ncclInvalidArgument);
+	CHECK(!comms[0] && !comms[1] && *ncclGetLastError(NULL));
 }
 
 void test_groups(void)
@@ -79,7 +75,7 @@ void test_groups(void)
 	REFUSED(ncclGroupEnd(), ncclInvalidArgument, "datatype 99");
 	CHECK(!out[0]);
 	/* And the next is as good as ever. */
-	sum_of_ones(comms, 2);
+	abi_sum_of_ones(comms, 2);
 
 	/* Only simulated: nothing is done. */
 	OK(ncclGroupStart());
@@ -87,9 +83,10 @@ void test_groups(void)
 			 NULL));
 	OK(ncclGroupSimulateEnd(&info));
 	CHECK(info.estimatedTime == NCCL_UNDEF_FLOAT && !out[0]);
-	sum_of_ones(comms, 2);
+	abi_sum_of_ones(comms, 2);
 	REFUSED(ncclGroupEnd(), ncclInvalidUsage, "no group is open");
 
+	groups_that_fail();
 	/* Ended in a group, the other way round. */
 	OK(ncclGroupStart());
 	OK(ncclCommFinalize(comms[1]));
@@ -99,74 +96,6 @@ void test_groups(void)
 	OK(ncclCommDestroy(comms[1]));
 	OK(ncclCommDestroy(comms[0]));
 	OK(ncclGroupEnd());
-}
-
-/* ---- without blocking ---- */
-
-static void begin(ncclResult_t result)
-{
-	CHECK(result == ncclInProgress || result == ncclSuccess);
-}
-
-static void nonblocking_rank(struct abi_rank *rank)
-{
-	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-	ncclComm_t comm = NULL, child = NULL;
-	ncclResult_t state = ncclSuccess;
-	int mine = rank->rank, value = 0;
-
-	config.blocking = 0;
-	if (!rank->rank)
-		abi_nap();
-	begin(ncclCommInitRankConfig(&comm, rank->n_ranks, rank->id,
-				     rank->rank, &config));
-	CHECK(comm);
-	OK(ncclCommGetAsyncError(comm, &state));
-	if (state == ncclInProgress && rank->n_ranks > 1 &&
-	    ncclAllReduce(&mine, &value, 1, ncclInt32, ncclSum, comm, NULL) ==
-		    ncclInvalidArgument)
-		abi_says("not ready", __FILE__, __LINE__);
-	OK(abi_await(comm));
-	sum(comm, 1, rank->n_ranks);
-	begin(ncclCommSplit(comm, rank->rank % 2, 0, &child, NULL));
-	CHECK(child);
-	OK(abi_await(comm));
-	OK(abi_await(child));
-	OK(ncclCommCount(child, &value));
-	CHECK(value == (rank->n_ranks + 1 - rank->rank % 2) / 2);
-	sum(child, 1, value);
-	begin(ncclCommFinalize(child));
-	OK(abi_await(child));
-	OK(ncclCommDestroy(child));
-	begin(ncclCommFinalize(comm));
-	OK(abi_await(comm));
-	REFUSED(ncclCommFinalize(comm), ncclInvalidArgument,
-		"finalized already");
-	OK(ncclCommDestroy(comm));
-}
-
-/* Alone, where the others never come: it can be given up. */
-static void never_made(void)
-{
-	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-	ncclComm_t comm = NULL;
-	ncclResult_t state;
-	ncclUniqueId id;
-
-	config.blocking = 0;
-	OK(ncclGetUniqueId(&id));
-	IS(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress);
-	OK(ncclCommGetAsyncError(comm, &state));
-	CHECK(state == ncclInProgress);
-	OK(ncclCommAbort(comm));
-	REFUSED(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument,
-		"destroyed already");
-}
-
-void test_nonblocking(void)
-{
-	abi_threads(3, nonblocking_rank, NULL);
-	never_made();
 }
 
 /* ---- out of one another ---- */
@@ -182,17 +111,17 @@ static void split_rank(struct abi_rank *rank)
 	OK(ncclCommSplit(comm, 7, -rank->rank, &child, &config));
 	OK(ncclCommUserRank(child, &value));
 	CHECK(value == n - 1 - rank->rank);
-	sum(child, 1, n);
+	abi_sum(child, 1, n);
 	OK(ncclCommDestroy(child));
 	/* All but one. */
 	OK(ncclCommSplit(comm, rank->rank ? 0 : NCCL_SPLIT_NOCOLOR, 0, &child,
 			 NULL));
 	CHECK(!child == !rank->rank);
 	if (child) {
-		sum(child, 1, n - 1);
+		abi_sum(child, 1, n - 1);
 		OK(ncclCommDestroy(child));
 	}
-	sum(comm, 1, n);
+	abi_sum(comm, 1, n);
 	OK(ncclCommDestroy(comm));
 }
 
@@ -208,9 +137,9 @@ void test_children(void)
 	for (i = 0; i < 4; i++)
 		OK(ncclCommSplit(comms[i], i / 2, i, &children[i], NULL));
 	OK(ncclGroupEnd());
-	sum_of_ones(children, 2);
-	sum_of_ones(children + 2, 2);
-	sum_of_ones(comms, 4);
+	abi_sum_of_ones(children, 2);
+	abi_sum_of_ones(children + 2, 2);
+	abi_sum_of_ones(comms, 4);
 	for (i = 0; i < 4; i++) {
 		OK(ncclCommDestroy(children[3 - i]));
 		OK(ncclCommDestroy(comms[i]));
@@ -224,7 +153,7 @@ static void shrink_rank(struct abi_rank *rank)
 	int value;
 
 	OK(ncclCommInitRank(&comm, rank->n_ranks, rank->id, rank->rank));
-	sum(comm, 1, rank->n_ranks);
+	abi_sum(comm, 1, rank->n_ranks);
 	if (rank->rank == 1) {
 		OK(ncclCommAbort(comm));
 		return;
@@ -232,7 +161,7 @@ static void shrink_rank(struct abi_rank *rank)
 	OK(ncclCommShrink(comm, exclude, 1, &child, NULL, NCCL_SHRINK_ABORT));
 	OK(ncclCommUserRank(child, &value));
 	CHECK(value == (rank->rank > 1 ? rank->rank - 1 : rank->rank));
-	sum(child, 1, rank->n_ranks - 1);
+	abi_sum(child, 1, rank->n_ranks - 1);
 	OK(ncclCommDestroy(child));
 	OK(ncclCommDestroy(comm));
 }
@@ -250,7 +179,7 @@ static void revoke_rank(struct abi_rank *rank)
 	REFUSED(ncclCommSplit(comm, 0, 0, &child, NULL), ncclInvalidUsage,
 		"revoked");
 	OK(ncclCommShrink(comm, NULL, 0, &child, NULL, NCCL_SHRINK_DEFAULT));
-	sum(child, 1, rank->n_ranks);
+	abi_sum(child, 1, rank->n_ranks);
 	OK(ncclCommDestroy(child));
 	OK(ncclCommAbort(comm));
 }
@@ -308,7 +237,7 @@ static void crossed_rank(struct abi_rank *rank)
 
 	OK(ncclCommInitRank(&first, 2, rank->id, rank->rank));
 	OK(ncclCommSplit(first, 0, 0, &second, NULL));
-	sum(second, 1, 2);
+	abi_sum(second, 1, 2);
 	OK(ncclCommDestroy(rank->rank ? first : second));
 	OK(ncclCommDestroy(rank->rank ? second : first));
 }
@@ -321,7 +250,7 @@ void test_ends(void)
 	abi_threads(2, crossed_rank, NULL);
 	/* Finalized one after the other, by one thread. */
 	OK(ncclCommInitAll(comms, 3, NULL));
-	sum_of_ones(comms, 3);
+	abi_sum_of_ones(comms, 3);
 	for (i = 0; i < 3; i++)
 		OK(ncclCommFinalize(comms[i]));
 	for (i = 0; i < 3; i++)
@@ -329,7 +258,7 @@ void test_ends(void)
 	/* Many, so that handles come again. */
 	for (i = 0; i < 40; i++) {
 		OK(ncclCommInitAll(comms, 1, NULL));
-		sum(comms[0], 5, 5);
+		abi_sum(comms[0], 5, 5);
 		OK(ncclCommDestroy(comms[0]));
 	}
 	OK(ncclCommDestroy(NULL));

@@ -50,6 +50,23 @@ static KIT_UNUSED void *new_memory(size_t bytes, int gpu)
 	return ptr;
 }
 
+/* A fold of two vectors in 8192 bytes of device memory. */
+static KIT_UNUSED void one_fold(struct mem_gpu *gpu, char *at,
+				uint64_t *number)
+{
+	const void *src[] = {at, at + 4096};
+	void *dst[] = {at};
+	struct mem_job job = {
+		.fold = {.src = src, .dst = dst, .n_src = 2, .n_dst = 1,
+			 .count = 1024},
+		.type = WREATH_FLOAT32,
+		.gpu_src = 3,
+		.gpu_dst = 1,
+	};
+
+	OK(mem_gpu_fold(gpu, &job, number));
+}
+
 /* As a device reads and writes it. */
 static KIT_UNUSED char *alias(const void *ptr, size_t bytes)
 {
@@ -127,7 +144,8 @@ static KIT_UNUSED uint64_t next_random(uint64_t *state)
 static KIT_UNUSED uint64_t seed_of_run(void)
 {
 	const char *text = getenv("SEED");
-	uint64_t seed = text ? strtoull(text, NULL, 10) : kit_now_ns() % 1000000;
+	uint64_t seed = text ? strtoull(text, NULL, 10)
+			     : kit_now_ns() % 1000000;
 
 	print_message("SEED=%llu\n", (unsigned long long)seed);
 	return seed;

@@ -25,6 +25,9 @@ static struct {
 	int rank[MAX_RANKS], n_ranks[MAX_RANKS];
 	struct wreath_unique_id id[MAX_RANKS];
 	bool strangers;
+	/* Ranks join by the id; the chair tells the verdict to so many. */
+	bool joins, chair_dies;
+	int n_told;
 } plan;
 
 #define BREAKS_OFF 1
@@ -75,25 +78,82 @@ static int speak_noise(struct boot *boot)
 	return 0;
 }
 
+/* As the kernel does it for a process that dies. */
+static void die(struct boot_survey *survey)
+{
+	boot_sock_close(&survey->chair.fd);
+	boot_chair_release(survey);
+	survey->seats = NULL;
+	survey->guests = NULL;
+	survey->polled = NULL;
+	survey->frames = NULL;
+	survey->is_chair = false;
+	boot_survey_end(survey, 100, 0, NULL);
+}
+
+/* The chair tells some that all went well, and dies. */
+static void tell_some(struct boot_survey *survey)
+{
+	int i, told = 0;
+
+	for (i = 1; i < survey->boot->n_ranks && told < plan.n_told; i++) {
+		if (survey->seats[i].state != BOOT_SEAT_HERE)
+			continue;
+		boot_talk_send(&survey->seats[i].talk, BOOT_OUTCOME, 0, "", 0);
+		told++;
+	}
+	die(survey);
+}
+
+static int join_and_end(struct a_rank *rank, struct boot_survey *survey)
+{
+	const struct wreath_unique_id *id;
+	int me = rank->rank;
+	int n, at;
+	struct boot *joined = NULL;
+	struct boot_args args;
+	int err = plan.outcome[me];
+
+	id = boot_survey_id(survey, &at, &n);
+	args = (struct boot_args){.id = id, .rank = at, .n_ranks = n,
+				  .join_timeout_ms = 5000,
+				  .timeout_ms = 5000};
+	assert_int_equal(boot_open(&args, &joined), 0);
+	if (err) {
+		/* It has failed later, and leaves. */
+		boot_close(joined);
+		joined = NULL;
+		base_error(err, "rank %d could not", me);
+	}
+	if (survey->is_chair && plan.chair_dies) {
+		ms_sleep(50);
+		tell_some(survey);
+		boot_close(joined);
+		boot_close(rank->boot);
+		rank->boot = NULL;
+		return 0;
+	}
+	plan.verdict[me] = boot_survey_end(survey, 5000, err, joined);
+	/* Those that go on do so for a while. */
+	ms_sleep(600);
+	boot_close(joined);
+	return 0;
+}
+
 static int end(struct a_rank *rank, struct boot_survey *survey)
 {
 	int outcome = plan.outcome[rank->rank];
 
+	if (plan.joins)
+		return join_and_end(rank, survey);
 	if (outcome == BREAKS_OFF) {
-		/* As the kernel does it for a process that dies. */
-		boot_sock_close(&survey->chair.fd);
-		boot_chair_release(survey);
-		survey->seats = NULL;
-		survey->guests = NULL;
-		survey->polled = NULL;
-		survey->frames = NULL;
-		survey->is_chair = false;
-		boot_survey_end(survey, 100, 0);
+		die(survey);
 		return 0;
 	}
 	if (outcome)
 		base_error(outcome, "rank %d could not", rank->rank);
-	plan.verdict[rank->rank] = boot_survey_end(survey, 5000, outcome);
+	plan.verdict[rank->rank] = boot_survey_end(survey, 5000, outcome,
+						   NULL);
 	if (plan.verdict[rank->rank])
 		snprintf(rank->text, sizeof(rank->text), "%s",
 			 wreath_error_text());
@@ -264,6 +324,36 @@ static void one_verdict_counts_for_all(void **state)
 	}
 }
 
+/*
+ * What the chair said to some before it died counts for all: without it one
+ * half would go on, and the other would look for survivors among itself.
+ */
+static void a_chair_that_dies_leaves_all_of_one_mind(void **state)
+{
+	int told, i;
+
+	(void)state;
+	for (told = 0; told < 5; told++) {
+		ranks_init(&ranks, 5, survey);
+		plan_init(5);
+		plan.joins = true;
+		plan.chair_dies = true;
+		plan.n_told = told;
+		run_threads(&ranks, 0, 5);
+		for (i = 1; i < 5; i++)
+			assert_int_equal(plan.verdict[i], 0);
+	}
+	/* One has failed: nobody goes on. */
+	ranks_init(&ranks, 5, survey);
+	plan_init(5);
+	plan.joins = true;
+	plan.chair_dies = true;
+	plan.outcome[3] = WREATH_EPEER;
+	run_threads(&ranks, 0, 5);
+	for (i = 1; i < 5; i++)
+		assert_int_equal(plan.verdict[i], WREATH_EAGAIN);
+}
+
 static void no_descriptor_stays_behind(void **state)
 {
 	int before = count_fds();
@@ -287,6 +377,7 @@ int main(void)
 		cmocka_unit_test(strangers_change_nothing),
 		cmocka_unit_test(who_does_not_come_is_named_to_all),
 		cmocka_unit_test(one_verdict_counts_for_all),
+		cmocka_unit_test(a_chair_that_dies_leaves_all_of_one_mind),
 	};
 
 	alarm(60);

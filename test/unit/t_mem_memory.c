@@ -267,6 +267,21 @@ static void unloadable(void)
 	_exit(0);
 }
 
+static void no_words(void)
+{
+	struct mem_gpu *gpu;
+
+	FAILS(WREATH_EUNSUP, mem_gpu_open(0, 4096, &gpu));
+	CHECK(tells("cuStreamWriteValue32") && tells("GPU 0"));
+}
+
+static void a_gpu_without_words_is_refused(void **unused)
+{
+	(void)unused;
+	set_image("fake");
+	gpu_case("nomemops", no_words);
+}
+
 static void without_kernels_folds_are_staged(void **unused)
 {
 	(void)unused;
@@ -282,6 +297,7 @@ int main(void)
 		cmocka_unit_test(memory_is_described_to_devices),
 		cmocka_unit_test(host_memory_is_pinned_once),
 		cmocka_unit_test(an_image_must_be_one),
+		cmocka_unit_test(a_gpu_without_words_is_refused),
 		cmocka_unit_test(without_kernels_folds_are_staged),
 	};
 

@@ -63,7 +63,7 @@ static void walk(ST queue, int n)
 	for (i = 0; i < n; i++) {
 		reach(stream, numbers[i]);
 		CHECK(at[0] == (i ? i - 1 : 100));
-		usleep(2000);
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 		CHECK(at[63] == (i ? i - 1 : 100));
 		CHECK(i == n - 1 ||
 		      !mem_stream_reached(stream, numbers[i + 1]));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: a rank stores into a peer's GPU memory in another process, through
- * what the peer exports in its mailbox, or by a device; and whatever stands there instead, the
- * rank breaks its net at the worst.  Method: two processes on the simulated
- * driver; and in one process entries of chance, or with bits turned over,
- * between a grant and its taking.
+ * Goal: a rank stores into a peer's GPU memory in another process, through what
+ * the peer exports in its mailbox, or by a device; and whatever stands there
+ * instead, the rank breaks its net at the worst.  Method: two processes on the
+ * simulated driver; and in one process entries of chance, or with bits turned
+ * over, between a grant and its taking.
  */
 #define _GNU_SOURCE
 #include "test/unit/net_gpu.h"
