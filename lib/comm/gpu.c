@@ -77,13 +77,26 @@ int comm_gpu_find(struct comm_op *op)
 	return err ? err : prepare(op);
 }
 
+static bool has_gpu(const struct wreath_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < COMM_GPUS_MAX; i++)
+		if (atomic_load_explicit(&comm->gpus[i], memory_order_relaxed))
+			return true;
+	return false;
+}
+
 /* Caller holds @comm->gpu_lock. */
 static int open_gpu(struct wreath_comm *comm, int number, struct mem_gpu **out)
 {
 	/* The net is a thread's that still makes it. */
 	bool has_net = !comm_is_joining(comm) && comm->net;
-	int err = exec_shadow_new(&comm->shadow, comm->n_ranks);
+	int err = 0;
 
+	/* Nobody has used the shadow before there was a GPU. */
+	if (!has_gpu(comm))
+		err = exec_shadow_init(&comm->shadow, comm->n_ranks);
 	return err ? err
 		   : mem_gpu_open(number, has_net ? comm->net->slot_bytes
 						  : ALONE_BYTES, out);
@@ -111,6 +124,16 @@ int comm_gpu_open(struct wreath_comm *comm, int number, struct mem_gpu **out)
 				      memory_order_release);
 	pthread_mutex_unlock(&comm->gpu_lock);
 	return err;
+}
+
+int comm_gpu_of(const struct comm_op *op)
+{
+	size_t i;
+
+	for (i = 0; op->exchange && i < op->exchange->n; i++)
+		if (op->exchange->ops[i].gpu >= 0)
+			return op->exchange->ops[i].gpu;
+	return op->gpu;
 }
 
 void comm_gpus_close(struct wreath_comm *comm)

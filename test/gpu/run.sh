@@ -30,12 +30,12 @@ skip() {
 	exit 77
 }
 
-# step NAME SECONDS COMMAND...: a test, of which left-overs are a failure.
+# step NAME SECONDS COMMAND...: a test, of which left-overs are a failure.  One
+# that could not end in what is left of the time does not begin.
 step() {
 	local name=gpu/$1 limit=$2 left=$((total - (SECONDS - began)))
 	shift 2
-	[ "$limit" -lt "$left" ] || limit=$left
-	if [ "$limit" -lt 5 ]; then
+	if [ "$limit" -gt "$left" ]; then
 		step_is_skipped "${name#gpu/}" "$total s are over"
 		return 1
 	fi
@@ -72,7 +72,7 @@ judge() {
 
 if [ "$GPU" = simulated ]; then
 	export LD_LIBRARY_PATH=$PWD/$B/cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-	export FAKE_CUDA=${FAKE_CUDA:-devices=1,late=20us,memory=512M}
+	export FAKE_CUDA=${FAKE_CUDA:-devices=1,late=20us,memory=8G}
 	cases=3 largest=256K operand=64K rounds=3
 else
 	[ -e /dev/nvidiactl ] || [ -e /dev/dxg ] ||
@@ -106,14 +106,17 @@ there_is_one() {
 
 # ---- right results ----
 
-# The suite of ranks: those of one, two and four ranks, on one GPU.
+# The suite of ranks, on one GPU.
 suite() {
 	local name
-	for name in t_all_reduce t_collectives t_other_calls t_messages \
-		t_stream t_groups t_patterns t_mix t_split; do
+	# Each process of a rank starts CUDA, which takes half a second: first
+	# those with few.
+	for name in t_stream t_mix t_other_calls t_all_reduce t_groups \
+		t_split t_collectives t_messages t_patterns; do
 		[ -x "$B/test/loop/$name" ] || continue
-		step "loop/$name" 45 env RANKS_GPU=1 \
-			RANKS_CUDA=libcuda.so.1 "$B/test/loop/$name"
+		step "loop/$name" 60 env RANKS_GPU=1 \
+			RANKS_CUDA=libcuda.so.1 RANKS_ENV=WREATH_HCA=soft0 \
+			"$B/test/loop/$name"
 	done
 }
 
@@ -127,9 +130,11 @@ under_sanitizer() {
 	elif ! [ -x "$(command -v $tool)" ]; then
 		step_is_skipped sanitizer "compute-sanitizer is not installed"
 	else
-		step memcheck 60 env CASES=2 FEW=1 $tool --tool memcheck \
-			--error-exitcode 9 "$B/test/gpu/t_kernels"
-		step racecheck 60 env CASES=1 FEW=1 $tool --tool racecheck \
+		# That the driver knows no host pointer is no error of ours.
+		step memcheck 40 env CASES=2 FEW=1 $tool --tool memcheck \
+			--report-api-errors no --error-exitcode 9 \
+			"$B/test/gpu/t_kernels"
+		step racecheck 40 env CASES=1 FEW=1 $tool --tool racecheck \
 			--error-exitcode 9 "$B/test/gpu/t_kernels"
 	fi
 }
@@ -146,7 +151,7 @@ under_torch() {
 sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
 		step_is_skipped torch "no PyTorch with CUDA"
 	else
-		step torch 90 env LD_PRELOAD="$library" NCCL_DEBUG=INFO \
+		step torch 60 env LD_PRELOAD="$library" NCCL_DEBUG=INFO \
 			"$python" test/gpu/torch_nccl.py
 		# It says itself whose library it called.
 		sed -n 's/^torch: /torch: /p' "$(log torch)" >>"$RESULTS/figures"
@@ -193,9 +198,9 @@ grep -hs '^rank .: a call' "$(log order)" >>"$RESULTS/figures"
 folds
 two_ranks
 step collectives 60 test/gpu/collectives.sh "$B"
-suite
-under_sanitizer
 under_torch
+under_sanitizer
+suite
 
 echo
 echo "---- for the record: $(uname -n), $(date -u +%Y-%m-%d)"

@@ -12,6 +12,9 @@
 
 static void *driver; /* NULL: all of this is off */
 static bool is_mixed;
+static const char *other_driver; /* NULL: the simulation beside the tests */
+#define DEVICES_MAX 16
+static struct CUstream_st *copy_streams[DEVICES_MAX];
 static int n_devices;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpu_stream *streams;
@@ -65,7 +68,7 @@ void gpu_prepare(void)
 	const char *seed = getenv("SEED");
 	char text[128];
 
-	if (!is_wanted() || getenv("FAKE_CUDA"))
+	if (!is_wanted() || getenv("FAKE_CUDA") || getenv("RANKS_CUDA"))
 		return;
 	/* Fewer GPUs than ranks, so that some ranks share one. */
 	snprintf(text, sizeof(text), "devices=3,late=200us,seed=%llu",
@@ -92,16 +95,37 @@ void gpu_load(void)
 	path[n] = 0;
 	slash = strrchr(path, '/');
 	memcpy(slash, tail, sizeof(tail));
-	driver = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	other_driver = getenv("RANKS_CUDA");
+	driver = dlopen(other_driver ? other_driver : path,
+			RTLD_NOW | RTLD_LOCAL);
 	if (!driver)
 		gpu_broken(dlerror());
 	OK(CU(cuInit)(0));
 	OK(CU(cuDeviceGetCount)(&n_devices));
+	if (n_devices > DEVICES_MAX)
+		n_devices = DEVICES_MAX;
 	for (i = 0; i < n_devices; i++) {
 		struct CUctx_st *ctx;
 
 		OK(CU(cuDevicePrimaryCtxRetain)(&ctx, i));
+		if (gpu_is_seen())
+			continue;
+		OK(CU(cuCtxSetCurrent)(ctx));
+		OK(CU(cuStreamCreate)(&copy_streams[i],
+				      CU_STREAM_NON_BLOCKING));
 	}
+	gpu_blocks_init();
+	OK(CU(cuCtxSetCurrent)(NULL));
+}
+
+bool gpu_is_seen(void)
+{
+	return !other_driver;
+}
+
+struct CUstream_st *gpu_copy_stream(int device)
+{
+	return copy_streams[device];
 }
 
 const char *gpu_unload(void)
@@ -113,8 +137,13 @@ const char *gpu_unload(void)
 	if (!driver)
 		return NULL;
 	gpu_blocks_free();
-	for (i = 0; i < n_devices; i++)
+	for (i = 0; i < n_devices; i++) {
+		if (copy_streams[i])
+			OK(CU(cuStreamDestroy_v2)(copy_streams[i]));
 		OK(CU(cuDevicePrimaryCtxRelease_v2)(i));
+	}
+	if (!gpu_is_seen())
+		return NULL;
 	CU(fakeCudaLeaks)(&leaks);
 	/* The library keeps a stream of each GPU that it has seen. */
 	if (!leaks.imports && !leaks.registrations && !leaks.events &&
@@ -246,10 +275,12 @@ static struct gpu_stream *find_noted(const struct wreath_comm *comm)
 	struct gpu_stream *at;
 	int i;
 
-	for (at = streams; at; at = at->next)
-		for (i = 0; i < at->n_comms && at->owner == me.id; i++)
+	for (at = streams; at; at = at->next) {
+		/* Others' lists are theirs. */
+		for (i = 0; at->owner == me.id && i < at->n_comms; i++)
 			if (at->comms[i] == comm)
 				return at;
+	}
 	return NULL;
 }
 

@@ -11,7 +11,9 @@
  * late: nobody waits in between, so what comes out is right only where both
  * streams are in order.
  *
- * The GPUs are simulated (test/cuda).
+ * The GPUs are simulated (test/cuda), unless RANKS_CUDA=libcuda.so.1 names
+ * another driver.  Then buffers are filled and read in pinned memory, and
+ * copies go between that and the GPU; the simulation can be named as well.
  */
 #ifndef GPU_H
 #define GPU_H

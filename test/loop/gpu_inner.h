@@ -39,6 +39,10 @@ void gpu_note(struct gpu_stream *stream, const struct wreath_comm *comm);
 void gpu_settle(const struct wreath_comm *comm);
 /* The thread's GPU, or -1: no memory of GPUs for it. */
 int gpu_device(void);
+/* Does the host see memory of GPUs, as only a simulation lets it? */
+bool gpu_is_seen(void);
+/* One that waits for no other. */
+struct CUstream_st *gpu_copy_stream(int device);
 /* Should the next buffers be the GPU's? */
 bool gpu_draw(void);
 /* RANKS_GPU=mix */
@@ -51,7 +55,7 @@ void gpu_use(int device);
 struct gpu_block {
 	int device, how;
 	cu_ptr ptr;
-	char *alias; /* where the host sees it */
+	char *alias; /* where the host sees it, or a copy of it, pinned */
 	size_t bytes;
 	_Atomic bool is_used;
 	struct gpu_block *next;
@@ -59,6 +63,7 @@ struct gpu_block {
 /* NULL where there is no room. */
 struct gpu_block *gpu_block_get(int device, size_t bytes);
 void gpu_block_put(struct gpu_block *block);
+void gpu_blocks_init(void);
 void gpu_blocks_free(void);
 
 /* ---- gpu_move.c: what stands for a range of the host ---- */

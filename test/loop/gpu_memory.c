@@ -24,6 +24,39 @@ enum how {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpu_block *blocks;
+/*
+ * Pinned memory for copies, as far as the host does not see the GPU's: all of
+ * it at first, since the driver may wait for streams before it gives more.
+ */
+#define PINNED ((size_t)48 << 20)
+static char *pinned;
+static size_t n_pinned;
+
+void gpu_blocks_init(void)
+{
+	void *at;
+
+	if (gpu_is_seen())
+		return;
+	OK(CU(cuMemHostAlloc)(&at, PINNED, CU_MEMHOSTALLOC_PORTABLE));
+	pinned = at;
+}
+
+/* Where the host fills and reads @block. */
+static char *see(const struct gpu_block *block)
+{
+	char *at;
+
+	if (gpu_is_seen())
+		return CU(fakeCudaAlias)(block->ptr, block->bytes);
+	pthread_mutex_lock(&lock);
+	at = pinned + n_pinned;
+	n_pinned += (block->bytes + 255) & ~(size_t)255;
+	pthread_mutex_unlock(&lock);
+	if (n_pinned > PINNED)
+		gpu_broken("no pinned memory is left");
+	return at;
+}
 
 static int make(struct gpu_block *block)
 {
@@ -78,7 +111,7 @@ struct gpu_block *gpu_block_get(int device, size_t bytes)
 			block->how, err, wreath_error_text());
 		gpu_broken("a buffer");
 	}
-	block->alias = CU(fakeCudaAlias)(block->ptr, block->bytes);
+	block->alias = see(block);
 	pthread_mutex_lock(&lock);
 	block->next = blocks;
 	blocks = block;
@@ -114,4 +147,8 @@ void gpu_blocks_free(void)
 			OK(CU(cuMemFree_v2)(block->ptr));
 		free(block);
 	}
+	if (pinned)
+		OK(CU(cuMemFreeHost)(pinned));
+	pinned = NULL;
+	n_pinned = 0;
 }

@@ -50,6 +50,30 @@ static void copy_out(const struct gpu_map *map)
 		       map->out_end - map->out_at);
 }
 
+/*
+ * Where the host sees a copy only: the buffer and its margins between that and
+ * the GPU, on the map's stream, or at once.
+ */
+static void carry(const struct gpu_map *map, bool is_back)
+{
+	size_t from = map->at - MARGIN;
+	size_t bytes = map->bytes + 2 * MARGIN;
+	cu_ptr there = map->block->ptr + from;
+	char *here = map->block->alias + from;
+	struct CUstream_st *stream = map->stream ? map->stream->cuda
+						 : gpu_copy_stream(
+							   map->block->device);
+
+	if (gpu_is_seen())
+		return;
+	if (is_back)
+		OK(CU(cuMemcpyDtoHAsync_v2)(here, there, bytes, stream));
+	else
+		OK(CU(cuMemcpyHtoDAsync_v2)(there, here, bytes, stream));
+	if (!map->stream)
+		OK(CU(cuStreamSynchronize)(stream));
+}
+
 /* Called by streams. */
 static void run_in(void *arg)
 {
@@ -74,6 +98,7 @@ static void move_in(const struct gpu_map *map)
 
 	if (!map->stream) {
 		copy_in(map);
+		carry(map, false);
 		return;
 	}
 	copy = malloc(sizeof(*copy));
@@ -81,11 +106,13 @@ static void move_in(const struct gpu_map *map)
 		gpu_broken("no memory");
 	*copy = *map;
 	OK(CU(cuLaunchHostFunc)(map->stream->cuda, run_in, copy));
+	carry(map, false);
 }
 
 /* Owns the map. */
 static void move_out(struct gpu_map *map)
 {
+	carry(map, true);
 	if (map->stream)
 		OK(CU(cuLaunchHostFunc)(map->stream->cuda, run_out, map));
 	else
