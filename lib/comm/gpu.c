@@ -44,6 +44,23 @@ static int find(const struct comm_op *op, const char *which, const void *ptr,
 	return 0;
 }
 
+/*
+ * Opening a GPU may wait for its streams: so it is done by the call, before a
+ * stream waits for the operation.
+ */
+static int prepare(const struct comm_op *op)
+{
+	struct mem_gpu *gpu;
+	int err;
+
+	if (base_likely(op->gpu < 0))
+		return 0;
+	err = comm_gpu_open(op->comm, op->gpu, &gpu);
+	/* What cannot be is refused.  Else it is tried again in its turn, in
+	 * which a failure is told to all ranks. */
+	return err == WREATH_EUNSUP || err == WREATH_EINVAL ? err : 0;
+}
+
 int comm_gpu_find(struct comm_op *op)
 {
 	int err = 0;
@@ -57,24 +74,19 @@ int comm_gpu_find(struct comm_op *op)
 		op->out_where = op->in_where;
 	else if (!err && op->writes)
 		err = find(op, "recv", op->recv, &op->out_where, &op->gpu);
-	return err;
+	return err ? err : prepare(op);
 }
 
-static int open_gpu(struct wreath_comm *comm, int number)
+/* Caller holds @comm->gpu_lock. */
+static int open_gpu(struct wreath_comm *comm, int number, struct mem_gpu **out)
 {
-	size_t bytes = comm->net ? comm->net->slot_bytes : ALONE_BYTES;
-	struct mem_gpu *gpu;
-	int err;
+	/* The net is a thread's that still makes it. */
+	bool has_net = !comm_is_joining(comm) && comm->net;
+	int err = exec_shadow_new(&comm->shadow, comm->n_ranks);
 
-	err = mem_gpu_open(number, bytes, &gpu);
-	/* Nobody has used the shadow before there was a GPU. */
-	if (!err && !comm->shadow.base)
-		err = exec_shadow_init(&comm->shadow);
-	if (err)
-		return err;
-	/* Pairs with the acquire in comm_gpu_open(). */
-	atomic_store_explicit(&comm->gpus[number], gpu, memory_order_release);
-	return 0;
+	return err ? err
+		   : mem_gpu_open(number, has_net ? comm->net->slot_bytes
+						  : ALONE_BYTES, out);
 }
 
 int comm_gpu_open(struct wreath_comm *comm, int number, struct mem_gpu **out)
@@ -85,14 +97,18 @@ int comm_gpu_open(struct wreath_comm *comm, int number, struct mem_gpu **out)
 		return base_error(WREATH_EUNSUP,
 				  "GPU %d is beyond the %d that a communicator "
 				  "can use", number, COMM_GPUS_MAX);
-	/* Pairs with the release in open_gpu(). */
+	/* Pairs with the release below: it, and the shadow, are there. */
 	*out = atomic_load_explicit(&comm->gpus[number], memory_order_acquire);
-	if (base_likely(*out != NULL))
+	if (base_likely(*out))
 		return 0;
 	pthread_mutex_lock(&comm->gpu_lock);
-	if (!comm->gpus[number])
-		err = open_gpu(comm, number);
-	*out = comm->gpus[number];
+	*out = atomic_load_explicit(&comm->gpus[number], memory_order_relaxed);
+	if (!*out)
+		err = open_gpu(comm, number, out);
+	/* Pairs with the acquire above. */
+	if (!err)
+		atomic_store_explicit(&comm->gpus[number], *out,
+				      memory_order_release);
 	pthread_mutex_unlock(&comm->gpu_lock);
 	return err;
 }

@@ -52,8 +52,9 @@ struct exec_shadow {
 	char *base;
 	size_t bytes;
 };
-/* Room for most operations: getting it may wait for an idle GPU. */
-int exec_shadow_init(struct exec_shadow *shadow);
+/* As long as most operations of @n_ranks ranks need it, before a stream waits
+ * for one.  WREATH_ENOMEM, WREATH_EDEVICE. */
+int exec_shadow_new(struct exec_shadow *shadow, int n_ranks);
 void exec_shadow_free(struct exec_shadow *shadow);
 
 /*

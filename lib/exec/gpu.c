@@ -19,9 +19,50 @@
 /* What is under way when an operation fails is waited for so long. */
 #define EXEC_DRAIN_MS 10000
 
+/*
+ * Pinned memory.  What has become too short is kept, in a list whose links are
+ * in its first lines: freeing it would wait for streams, which may wait for the
+ * operation that needs more.
+ */
+static int reserve(struct exec_shadow *shadow, size_t bytes)
+{
+	void *base;
+	int err;
+
+	if (bytes <= shadow->bytes)
+		return 0;
+	if (bytes < 2 * shadow->bytes)
+		bytes = 2 * shadow->bytes;
+	err = mem_pinned_new(BASE_LINE + bytes, &base);
+	if (err)
+		return err;
+	*(void **)base = shadow->base ? shadow->base - BASE_LINE : NULL;
+	shadow->base = (char *)base + BASE_LINE;
+	shadow->bytes = bytes;
+	return 0;
+}
+
+int exec_shadow_new(struct exec_shadow *shadow, int n_ranks)
+{
+	/* Each rank may have a block of lines to send, and one to receive. */
+	size_t of_lines = 2 * (size_t)n_ranks *
+			  (base_round_up(EXEC_LINES_BYTES, BASE_LINE) +
+			   sizeof(size_t));
+
+	return reserve(shadow, base_round_up(2 * EXEC_SHADOW_MAX + of_lines,
+					     EXEC_SHADOW_MAX));
+}
+
 void exec_shadow_free(struct exec_shadow *shadow)
 {
-	mem_pinned_free(shadow->base);
+	void *at = shadow->base ? shadow->base - BASE_LINE : NULL;
+
+	while (at) {
+		void *before = *(void **)at;
+
+		mem_pinned_free(at);
+		at = before;
+	}
 	shadow->base = NULL;
 	shadow->bytes = 0;
 }
@@ -77,28 +118,6 @@ struct shadowed {
 	size_t *next_at;
 	uint64_t job;
 };
-
-static int reserve(struct exec_shadow *shadow, size_t bytes)
-{
-	void *base;
-	int err;
-
-	if (bytes <= shadow->bytes)
-		return 0;
-	bytes = base_round_up(bytes, 2 * EXEC_SHADOW_MAX);
-	err = mem_pinned_new(bytes, &base);
-	if (err)
-		return err;
-	exec_shadow_free(shadow);
-	shadow->base = base;
-	shadow->bytes = bytes;
-	return 0;
-}
-
-int exec_shadow_init(struct exec_shadow *shadow)
-{
-	return reserve(shadow, EXEC_SHADOW_MAX);
-}
 
 static int copy(struct shadowed *s, void *to, const void *from, size_t bytes)
 {

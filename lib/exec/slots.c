@@ -325,7 +325,7 @@ static int flush_place(struct exec_plan *plan, const struct exec_lane *lane,
 	if (!plan->needs_flush || !came_to_place(plan, lane, step) ||
 	    (step->recv[0]->conn->granted & NET_PLACE_OUTPUT_GPU))
 		return 0;
-	return net_flush(plan->net, plan->guard.timeout_ms);
+	return net_flush_amid(plan->net, plan->guard.timeout_ms);
 }
 
 /* The step's fold: 1 done, 0 not yet, or an error. */

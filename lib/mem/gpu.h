@@ -178,8 +178,8 @@ int mem_export(const struct mem_where *where, struct mem_export *out);
  * Where [@at, @at + @bytes), addresses there, is here; kernels on @gpu reach
  * it.  It stays until the next mem_gpu_drain() of @gpu that succeeds; then
  * until mem_gpu_close(), or until others need the room.  WREATH_EINVAL for what
- * lies outside of the export, or is not what it says; WREATH_EUNSUP, without a
- * text, where the GPUs do not reach each other, or there is no room that can be
+ * lies outside of the export, or is not what it says; WREATH_EUNSUP where the
+ * GPUs do not reach each other, CUDA refuses, or there is no room that can be
  * made without waiting.
  */
 #define MEM_IMPORTS_MAX 64 /* of a struct mem_gpu, if they can be closed */

@@ -49,7 +49,8 @@ struct piece {
 /* An allocation of another process, as this GPU reaches it. */
 struct import {
 	uint64_t process[2], base, id;
-	uint64_t here; /* 0: it cannot be reached, which was tried */
+	uint64_t here; /* 0: it cannot be reached, which was tried: */
+	int result;    /* what CUDA said */
 	size_t bytes;
 	uint64_t n_drains; /* when it was used last */
 };

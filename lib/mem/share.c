@@ -138,7 +138,10 @@ static int import_own(struct mem_gpu *gpu, const struct mem_export *from,
 				  "allocation of a GPU, or was freed",
 				  (unsigned long long)from->base);
 	if (!reaches(gpu->device, where.gpu))
-		return WREATH_EUNSUP;
+		return base_error(WREATH_EUNSUP,
+				  "GPU %d does not reach memory of GPU %d; see "
+				  "nvidia-smi topo -p2p r",
+				  gpu->device->number, where.gpu);
 	*out = (void *)(uintptr_t)at;
 	return 0;
 }
@@ -218,11 +221,13 @@ static void open_import(struct mem_gpu *gpu, const struct mem_export *from,
 		.process = {from->process[0], from->process[1]},
 		.base = from->base,
 		.id = from->id,
+		.result = CUDA_CONTEXT_IS_DESTROYED,
 	};
 	memcpy(handle.bytes, from->handle, sizeof(handle.bytes));
 	if (cuda_visit(gpu->device, &visit))
 		return;
 	result = cuda.ipc_open(&here, handle, CUDA_IPC_LAZY_PEERS);
+	out->result = result ? result : CUDA_NOT_SUPPORTED;
 	if (!result &&
 	    !cuda_where((const void *)(uintptr_t)here, &where) &&
 	    where.kind == MEM_DEVICE) {
@@ -235,6 +240,23 @@ static void open_import(struct mem_gpu *gpu, const struct mem_export *from,
 	cuda_visit_end(&visit);
 }
 
+static int no_room(const struct mem_gpu *gpu)
+{
+	return base_error(WREATH_EUNSUP,
+			  "GPU %d has %d allocations of others imported, and "
+			  "none can be closed while streams wait for "
+			  "operations", gpu->device->number,
+			  (int)MEM_IMPORTS_MOST);
+}
+
+/* Whatever it was, what is staged needs none of it. */
+static int not_opened(const struct mem_gpu *gpu, const struct import *import)
+{
+	cuda_error(import->result, "cuIpcOpenMemHandle", "GPU %d (%s)",
+		   gpu->device->number, gpu->info.name);
+	return WREATH_EUNSUP;
+}
+
 static int import_other(struct mem_gpu *gpu, const struct mem_export *from,
 			uint64_t at, size_t bytes, void **out)
 {
@@ -245,13 +267,13 @@ static int import_other(struct mem_gpu *gpu, const struct mem_export *from,
 		import++;
 	if (import == end) {
 		if (!make_room(gpu, from))
-			return WREATH_EUNSUP;
+			return no_room(gpu);
 		import = &gpu->imports[gpu->n_imports++];
 		open_import(gpu, from, import);
 	}
 	import->n_drains = gpu->n_drains;
 	if (!import->here)
-		return WREATH_EUNSUP;
+		return not_opened(gpu, import);
 	if (at - from->base > import->bytes ||
 	    bytes > import->bytes - (at - from->base))
 		return outside(from, at, bytes);
@@ -267,7 +289,8 @@ int mem_import(struct mem_gpu *gpu, const struct mem_export *from, uint64_t at,
 	if (gpu->error)
 		return base_error_again(gpu->error, gpu->text);
 	if (cuda_ipc_is_off())
-		return WREATH_EUNSUP;
+		return base_error(WREATH_EUNSUP,
+				  "WREATH_GPU_IPC=off at this rank");
 	if (from->bytes > UINT64_MAX - from->base || at < from->base ||
 	    at - from->base > from->bytes ||
 	    bytes > from->bytes - (at - from->base))

@@ -212,24 +212,45 @@ static bool is_flushed(const struct net *net, const struct net_mr *to)
 	return false;
 }
 
-int net_flush(struct net *net, int64_t timeout_ms)
+/* What is granted; it stays so. */
+static int flush_all(struct net *net, int64_t timeout_ms)
 {
-	uint64_t end_ns;
+	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000u;
 	struct net_mr *mr;
 	int err = 0;
+
+	for (mr = net->mrs; mr && !err; mr = mr->next)
+		if (mr->is_granted && mr->needs_flush && !is_flushed(net, mr))
+			err = flush_mr(net, mr, end_ns);
+	if (err)
+		net->failed = err;
+	return err;
+}
+
+int net_flush_amid(struct net *net, int64_t timeout_ms)
+{
+	int err;
+
+	if (base_likely(!net->must_flush))
+		return 0;
+	pthread_mutex_lock(net->mr_lock);
+	err = flush_all(net, timeout_ms);
+	pthread_mutex_unlock(net->mr_lock);
+	return err;
+}
+
+int net_flush(struct net *net, int64_t timeout_ms)
+{
+	struct net_mr *mr;
+	int err;
 
 	if (base_likely(!net->must_flush))
 		return 0;
 	net->must_flush = false;
-	end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000u;
 	pthread_mutex_lock(net->mr_lock);
-	for (mr = net->mrs; mr && !err; mr = mr->next)
-		if (mr->is_granted && mr->needs_flush && !is_flushed(net, mr))
-			err = flush_mr(net, mr, end_ns);
+	err = flush_all(net, timeout_ms);
 	for (mr = net->mrs; mr; mr = mr->next)
 		mr->is_granted = false;
 	pthread_mutex_unlock(net->mr_lock);
-	if (err)
-		net->failed = err;
 	return err;
 }

@@ -40,6 +40,9 @@ void net_pin(struct net *net);
  * 0, or the error that broke the net.
  */
 int net_flush(struct net *net, int64_t timeout_ms);
+/* The same in the midst of it, for what has come so far: peers go on writing,
+ * so that all stays registered, and is flushed again. */
+int net_flush_amid(struct net *net, int64_t timeout_ms);
 
 /*
  * How @device reaches memory of GPU @gpu, in words, for people: "DMA-BUF", or

@@ -234,9 +234,6 @@ void *net_ipc_map(struct net_conn *conn, uint32_t key, uint64_t address,
 	}
 	err = mem_import(net->gpu, &export, address, bytes, &out);
 	if (err)
-		net->failed = failed(conn, err == WREATH_EUNSUP
-						   ? "the GPUs do not reach "
-						     "each other"
-						   : base_error_text());
+		net->failed = failed(conn, base_error_text());
 	return err ? NULL : out;
 }

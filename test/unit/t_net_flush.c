@@ -75,6 +75,32 @@ static void one_request_flushes_all_of_a_gpu(void **unused)
 	gpu_case("", flushes_once);
 }
 
+/* The peer goes on writing: what comes later is flushed as well. */
+static void flushes_amid(void)
+{
+	open_with_outs();
+	grant_all();
+	/* The fourth request would fail. */
+	OK(soft_fault(device(), "status=REM_ACCESS_ERR@4"));
+	OK(net_flush_amid(nets[1], 1000));
+	CHECK(nets[1]->mrs->is_granted);
+	OK(net_flush_amid(nets[1], 1000));
+	CHECK(nets[1]->mrs->is_granted);
+	OK(net_flush(nets[1], 1000));
+	CHECK(!nets[1]->mrs->is_granted);
+	OK(net_flush_amid(nets[1], 1000));
+	grant_all();
+	FAILS(WREATH_ENET, net_flush_amid(nets[1], 1000));
+	CHECK(nets[1]->failed == WREATH_ENET);
+	close_with_outs();
+}
+
+static void a_flush_amid_an_operation_is_not_the_last(void **unused)
+{
+	(void)unused;
+	gpu_case("", flushes_amid);
+}
+
 static void needs_none(void)
 {
 	open_with_outs();
@@ -160,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_request_flushes_all_of_a_gpu),
+		cmocka_unit_test(a_flush_amid_an_operation_is_not_the_last),
 		cmocka_unit_test(gpus_that_promise_order_are_not_flushed),
 		cmocka_unit_test(a_flush_ends_in_time),
 		cmocka_unit_test(what_cannot_be_made_leaves_nothing),

@@ -288,7 +288,7 @@ static void not_imported(void)
 	CHECK(!take(conns[0], 1));
 	CHECK(nets[0]->failed == WREATH_ENET);
 	CHECK(tells("WREATH_GPU_IPC=off") && tells("rank 0") &&
-	      tells("rank 1") && tells("do not reach"));
+	      tells("rank 1") && tells("does not reach"));
 	mem_gpu_close(nets[0]->gpu);
 	gpu_free(out);
 	pair_close(gpus);
