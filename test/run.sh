@@ -143,6 +143,18 @@ variant() {
 	limit=120
 }
 
+# Ranks again, with their buffers in memory of simulated GPUs.
+on_gpus() {
+	export RANKS_GPU=1
+	suffix=" [gpus]"
+	loop "$B"
+	RANKS_GPU=mix
+	suffix=" [gpus and hosts]"
+	loop "$B"
+	unset RANKS_GPU
+	suffix=
+}
+
 other_compiler() {
 	local other=$1
 	if command -v "$other" >/dev/null; then
@@ -235,6 +247,7 @@ unit "$B"
 loop "$B"
 command_line "$B"
 if [ "$what" = check ] && [ -z "$SAN" ]; then
+	on_gpus
 	other_compiler clang
 	under_valgrind
 	variant address,undefined

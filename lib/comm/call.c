@@ -194,6 +194,8 @@ int comm_run(struct comm_op *op)
 		if (base_unlikely(err && err != WREATH_EUNSUP))
 			err = comm_fail(comm, err);
 	}
+	/* After a failure as well: the user's kernels must not wait. */
+	comm_stream_go_on(op);
 	comm_pass_turn(comm, op->ticket);
 	comm_op_end(op);
 	return err;

@@ -60,19 +60,51 @@ int comm_gpu_find(struct comm_op *op)
 	return err;
 }
 
-int comm_gpu_open(struct wreath_comm *comm, int number, struct mem_gpu **out)
+static int open_gpu(struct wreath_comm *comm, int number)
 {
 	size_t bytes = comm->net ? comm->net->slot_bytes : ALONE_BYTES;
+	struct mem_gpu *gpu;
+	int err;
+
+	err = mem_gpu_open(number, bytes, &gpu);
+	/* Nobody has used the shadow before there was a GPU. */
+	if (!err && !comm->shadow.base)
+		err = exec_shadow_init(&comm->shadow);
+	if (err)
+		return err;
+	/* Pairs with the acquire in comm_gpu_open(). */
+	atomic_store_explicit(&comm->gpus[number], gpu, memory_order_release);
+	return 0;
+}
+
+int comm_gpu_open(struct wreath_comm *comm, int number, struct mem_gpu **out)
+{
 	int err = 0;
 
 	if (number >= COMM_GPUS_MAX)
 		return base_error(WREATH_EUNSUP,
 				  "GPU %d is beyond the %d that a communicator "
 				  "can use", number, COMM_GPUS_MAX);
+	/* Pairs with the release in open_gpu(). */
+	*out = atomic_load_explicit(&comm->gpus[number], memory_order_acquire);
+	if (base_likely(*out != NULL))
+		return 0;
+	pthread_mutex_lock(&comm->gpu_lock);
 	if (!comm->gpus[number])
-		err = mem_gpu_open(number, bytes, &comm->gpus[number]);
+		err = open_gpu(comm, number);
 	*out = comm->gpus[number];
+	pthread_mutex_unlock(&comm->gpu_lock);
 	return err;
+}
+
+int comm_gpu_of(const struct comm_op *op)
+{
+	size_t i;
+
+	for (i = 0; op->exchange && i < op->exchange->n; i++)
+		if (op->exchange->ops[i].gpu >= 0)
+			return op->exchange->ops[i].gpu;
+	return op->gpu;
 }
 
 void comm_gpus_close(struct wreath_comm *comm)
@@ -83,6 +115,7 @@ void comm_gpus_close(struct wreath_comm *comm)
 		if (comm->gpus[i])
 			mem_gpu_close(comm->gpus[i]);
 	exec_shadow_free(&comm->shadow);
+	pthread_mutex_destroy(&comm->gpu_lock);
 }
 
 int comm_gpu_args(const struct comm_op *op, struct exec_args *args)

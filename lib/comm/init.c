@@ -197,6 +197,7 @@ int comm_alloc(int rank, int n_ranks, const struct base_env *env,
 	comm->n_ranks = n_ranks;
 	comm->env = *env;
 	pthread_mutex_init(&comm->error_lock, NULL);
+	pthread_mutex_init(&comm->gpu_lock, NULL);
 	comm->infos = base_alloc((size_t)n_ranks, sizeof(*comm->infos));
 	comm->names = base_alloc((size_t)n_ranks, sizeof(*comm->names));
 	comm->hosts = base_alloc((size_t)n_ranks, sizeof(*comm->hosts));

@@ -71,7 +71,8 @@ struct wreath_comm {
 	struct comm_plan *plans[SCHED_N_COLLECTIVES][SCHED_N_ALGOS];
 	struct comm_factor *factors[COMM_OPS_MAX]; /* NULL: free */
 	void *scratch;	     /* as long as a factor's vector, or NULL */
-	struct mem_gpu *gpus[COMM_GPUS_MAX]; /* NULL: not used so far */
+	_Atomic(struct mem_gpu *) gpus[COMM_GPUS_MAX]; /* NULL: not used yet */
+	pthread_mutex_t gpu_lock; /* of those who open one */
 	struct exec_shadow shadow;
 	size_t *lists;	     /* of the operation under way; or NULL */
 	struct comm_talk *talks; /* [n_ranks], exchange.c's; or NULL */
@@ -200,6 +201,8 @@ void comm_factor_drop(struct comm_factor *factor);
 int comm_gpu_find(struct comm_op *op);
 int comm_gpu_open(struct wreath_comm *comm, int number, struct mem_gpu **out);
 void comm_gpus_close(struct wreath_comm *comm);
+/* The GPU of @op, or of one of its messages; -1: none. */
+int comm_gpu_of(const struct comm_op *op);
 /* What exec is told of the GPU. */
 int comm_gpu_args(const struct comm_op *op, struct exec_args *args);
 /* Have GPU @number do a fold that no other rank is part of; blocks. */
@@ -361,6 +364,9 @@ int comm_compare(struct wreath_comm *comm, const struct net_sign *sign);
 
 /* @op is done, or is not to be done: what it holds goes. */
 void comm_op_end(struct comm_op *op);
+
+/* @op has run: the CUDA stream that it is in order with goes on. */
+void comm_stream_go_on(const struct comm_op *op);
 
 /* Queue @op; WREATH_EAGAIN when the queue is full. */
 int comm_stream_put(struct wreath_stream *stream, struct comm_op *op);

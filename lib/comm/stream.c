@@ -45,12 +45,22 @@ static int check_gpu(const struct wreath_stream *stream,
 		     const struct comm_op *op)
 {
 	int gpu = stream->cuda ? mem_stream_gpu(stream->cuda) : -1;
+	int its = comm_gpu_of(op);
 
-	if (gpu < 0 || op->gpu < 0 || gpu == op->gpu)
+	if (gpu < 0 || its < 0 || gpu == its)
 		return 0;
 	return base_error(WREATH_EINVAL,
 			  "%s: the stream is of GPU %d, and the buffer is on "
-			  "GPU %d", op->name, gpu, op->gpu);
+			  "GPU %d", op->name, gpu, its);
+}
+
+/* Before the CUDA stream waits for us: it may wait for an idle GPU. */
+static int open_gpu(const struct comm_op *op)
+{
+	int number = comm_gpu_of(op);
+	struct mem_gpu *gpu;
+
+	return number < 0 ? 0 : comm_gpu_open(op->comm, number, &gpu);
 }
 
 int comm_stream_put(struct wreath_stream *stream, struct comm_op *op)
@@ -60,6 +70,8 @@ int comm_stream_put(struct wreath_stream *stream, struct comm_op *op)
 
 	if (!err)
 		err = check_gpu(stream, op);
+	if (!err && stream->cuda)
+		err = open_gpu(op);
 	if (err)
 		return err;
 	pthread_mutex_lock(&stream->lock);
@@ -154,16 +166,19 @@ static void await_cuda(struct wreath_stream *stream, const struct comm_op *op)
 /* One operation, in order with the CUDA stream where there is one. */
 static int run_op(struct wreath_stream *stream, struct comm_op *op)
 {
-	uint32_t put = op->cuda_put;
-	int err;
+	if (stream->cuda)
+		await_cuda(stream, op);
+	return comm_run(op);
+}
 
-	if (!stream->cuda)
-		return comm_run(op);
-	await_cuda(stream, op);
-	err = comm_run(op);
-	/* After a failure as well: the user's kernels must not wait. */
-	mem_stream_release(stream->cuda, put);
-	return err;
+void comm_stream_go_on(const struct comm_op *op)
+{
+	if (base_likely(!op->stream || !op->stream->cuda))
+		return;
+	mem_stream_release(op->stream->cuda, op->cuda_put);
+	/* What could not be pinned while the stream waited. */
+	if (op->comm->net)
+		net_pin(op->comm->net);
 }
 
 static void finish_op(struct wreath_stream *stream, uint64_t n, int err)

@@ -52,6 +52,8 @@ struct exec_shadow {
 	char *base;
 	size_t bytes;
 };
+/* Room for most operations: getting it may wait for an idle GPU. */
+int exec_shadow_init(struct exec_shadow *shadow);
 void exec_shadow_free(struct exec_shadow *shadow);
 
 /*

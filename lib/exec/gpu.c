@@ -95,6 +95,11 @@ static int reserve(struct exec_shadow *shadow, size_t bytes)
 	return 0;
 }
 
+int exec_shadow_init(struct exec_shadow *shadow)
+{
+	return reserve(shadow, EXEC_SHADOW_MAX);
+}
+
 static int copy(struct shadowed *s, void *to, const void *from, size_t bytes)
 {
 	struct exec_plan *plan = s->plan;
@@ -258,9 +263,15 @@ static void pin(struct exec_plan *plan)
 
 	plan->has_grown = false;
 	plan->is_pinned = true;
-	for (i = 0; i < plan->n_ends; i++)
-		if (plan->ends[i] && !net_conn_pin(plan->ends[i]->conn))
-			plan->is_pinned = false;
+	for (i = 0; i < plan->n_ends; i++) {
+		struct net_conn *conn;
+
+		if (!plan->ends[i])
+			continue;
+		conn = plan->ends[i]->conn;
+		plan->is_pinned &= net_conn_pin(conn);
+		plan->has_grown |= !conn->has_pinned;
+	}
 }
 
 int exec_gpu_push(struct exec_plan *plan)

@@ -152,8 +152,9 @@ int mem_gpu_drain(struct mem_gpu *gpu, int64_t timeout_ms);
 
 /*
  * Make host memory known to CUDA, so that kernels reach it; whole pages.
- * Memory that is known already counts.  WREATH_EUNSUP, without a text, where
- * that cannot be: then folds of it are staged.
+ * Memory that is known already counts.  Without a text WREATH_EUNSUP where that
+ * cannot be, and folds of it are staged, and WREATH_EAGAIN while a CUDA stream
+ * waits for this process, since it may wait for an idle GPU.
  */
 int mem_pin(void *ptr, size_t bytes);
 void mem_unpin(void *ptr);

@@ -7,6 +7,9 @@
 #include "mem/cuda.h"
 #include "mem/mem.h"
 
+/* Taking memory back waits for an idle GPU, which others may be waiting for:
+ * they get so long to come to an end. */
+#define UNPIN_WAIT_MS 2000
 /* Ranges that this process has pinned; one more is staged. */
 #define PINS_MAX 1024
 #define WORD_PAGES_MAX 64
@@ -90,27 +93,46 @@ int mem_pin(void *ptr, size_t bytes)
 {
 	struct cuda_gpu *gpu = cuda_gpu_any();
 	struct pin *known;
+	bool is_shut;
 	int err = 0;
 
 	/* Where kernels would have to use another address. */
 	if (!gpu || !gpu->uses_host_pointers)
 		return WREATH_EUNSUP;
+	/* It may wait for the GPU, which may wait for the caller. */
+	is_shut = cuda_gate_shut();
 	pthread_mutex_lock(&table.lock);
 	known = find(ptr);
-	if (!known)
-		err = pin(gpu, ptr, bytes);
-	else if (known->bytes < bytes)
+	if (known && known->bytes < bytes)
 		err = WREATH_EUNSUP;
-	else
+	else if (known)
 		known->n_users++;
+	else
+		err = is_shut ? pin(gpu, ptr, bytes) : WREATH_EAGAIN;
 	pthread_mutex_unlock(&table.lock);
+	if (is_shut)
+		cuda_gate_open();
 	return err;
+}
+
+/* Until no stream waits for us, if that comes soon. */
+static bool await_gate(void)
+{
+	int ms;
+
+	for (ms = 0; ms < UNPIN_WAIT_MS; ms++) {
+		if (cuda_gate_shut())
+			return true;
+		base_sleep_ms(1);
+	}
+	return false;
 }
 
 void mem_unpin(void *ptr)
 {
 	struct cuda_gpu *gpu = cuda_gpu_any();
 	struct cuda_visit visit;
+	bool is_shut = await_gate();
 	struct pin *pin;
 
 	pthread_mutex_lock(&table.lock);
@@ -123,6 +145,8 @@ void mem_unpin(void *ptr)
 		*pin = table.pins[--table.n_pins];
 	}
 	pthread_mutex_unlock(&table.lock);
+	if (is_shut)
+		cuda_gate_open();
 }
 
 static int pinned_new(const struct cuda_gpu *gpu, size_t bytes, void **out)

@@ -120,31 +120,49 @@ static struct ncclComm *take_family(const struct ncclComm *comm)
 	return family;
 }
 
-static ncclResult_t destroy(struct ncclComm *comm)
+/*
+ * Begin to end @comm where @now says so, else with the last of its family; and
+ * those that waited for that.  In *@list.
+ */
+static bool end_family(struct ncclComm *comm, bool now, struct ending **list)
 {
 	struct ncclComm *family = NULL;
-	struct ending *list = NULL;
+	bool is_last;
 
 	pthread_mutex_lock(&waiting.lock);
-	comm->next = waiting.first;
-	waiting.first = comm;
-	if (!nccl_handle_sibling(comm))
+	is_last = !nccl_handle_has_sibling(comm);
+	if (is_last)
 		family = take_family(comm);
+	comm->next = family;
+	if (now || is_last) {
+		family = comm;
+	} else {
+		comm->next = waiting.first;
+		waiting.first = comm;
+	}
 	pthread_mutex_unlock(&waiting.lock);
 	while (family) {
 		struct ncclComm *next = family->next;
 		struct ending *ending = end_start(family);
 
+		if (!ending)
+			return false;
+		ending->next = *list;
+		*list = ending;
 		family = next;
-		if (!ending) {
-			await_endings(list, END_MS);
-			return nccl_fail(ncclSystemError,
-					 "ncclCommDestroy: no memory");
-		}
-		ending->next = list;
-		list = ending;
 	}
-	return await_endings(list, END_MS);
+	return true;
+}
+
+static ncclResult_t destroy(struct ncclComm *comm)
+{
+	struct ending *list = NULL;
+	bool is_begun = end_family(comm, false, &list);
+	ncclResult_t result = await_endings(list, END_MS);
+
+	return is_begun ? result
+			: nccl_fail(ncclSystemError,
+				    "ncclCommDestroy: no memory");
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -170,9 +188,10 @@ NCCL_ALIAS(ncclCommDestroy);
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-	ncclResult_t result;
+	struct ending *list = NULL;
 	struct wreath_comm *inner;
-	struct ending *ending;
+	ncclResult_t result;
+	bool is_begun;
 
 	if (!comm)
 		return ncclSuccess;
@@ -189,17 +208,17 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 	inner = atomic_load(&comm->comm);
 	if (inner)
 		wreath_comm_abort(inner);
-	ending = end_start(comm);
+	is_begun = end_family(comm, true, &list);
 	/* The thread waits for this call, too, and the group's end. */
 	nccl_leave(comm);
-	if (!ending)
-		return nccl_fail(ncclSystemError, "ncclCommAbort: no memory");
 	if (nccl_group_holds(comm))
 		nccl_group_note(nccl_fail(ncclInvalidUsage,
 					  "ncclCommAbort: the open group has "
 					  "calls of the communicator"));
-	await_endings(ending, nccl_group_holds(comm) ? 0 : END_MS);
-	return ncclSuccess;
+	await_endings(list, nccl_group_holds(comm) ? 0 : END_MS);
+	return is_begun ? ncclSuccess
+			: nccl_fail(ncclSystemError,
+				    "ncclCommAbort: no memory");
 }
 NCCL_ALIAS(ncclCommAbort);
 
@@ -226,7 +245,7 @@ static ncclResult_t finalize_start(struct ncclComm *comm)
 {
 	ncclResult_t result;
 
-	if (comm->is_blocking && !nccl_handle_sibling(comm)) {
+	if (comm->is_blocking && !nccl_handle_has_sibling(comm)) {
 		result = finalize(comm);
 		nccl_leave(comm);
 		return result;

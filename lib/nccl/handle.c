@@ -174,21 +174,24 @@ bool nccl_handle_await(struct ncclComm *comm, uint32_t n, int timeout_ms)
 	return true;
 }
 
-struct ncclComm *nccl_handle_sibling(const struct ncclComm *comm)
+bool nccl_handle_has_sibling(const struct ncclComm *comm)
 {
-	int n = atomic_load(&pool.n_chunks);
+	bool has_one = false;
 	int i;
 
-	for (i = 0; i < n * CHUNK; i++) {
-		struct ncclComm *other =
+	/* Under the lock no handle becomes free, and so another's. */
+	pthread_mutex_lock(&pool.lock);
+	for (i = 0; i < atomic_load(&pool.n_chunks) * CHUNK; i++) {
+		const struct ncclComm *other =
 			atomic_load(&pool.chunks[i / CHUNK]) + i % CHUNK;
 
 		if (other != comm && nccl_handle_is_live(other) &&
 		    other->family.a == comm->family.a &&
 		    other->family.b == comm->family.b)
-			return other;
+			has_one = true;
 	}
-	return NULL;
+	pthread_mutex_unlock(&pool.lock);
+	return has_one;
 }
 
 struct nccl_family nccl_family_mix(struct nccl_family family, uint64_t word)

@@ -135,8 +135,8 @@ bool nccl_handle_close(struct ncclComm *comm);
 /* Wait until @n calls are inside at most; false after @timeout_ms. */
 bool nccl_handle_await(struct ncclComm *comm, uint32_t n, int timeout_ms);
 bool nccl_handle_is_live(const struct ncclComm *comm);
-/* Another live one of the family, or NULL. */
-struct ncclComm *nccl_handle_sibling(const struct ncclComm *comm);
+/* Is there another live one of the family? */
+bool nccl_handle_has_sibling(const struct ncclComm *comm);
 struct nccl_family nccl_family_mix(struct nccl_family family, uint64_t word);
 void nccl_nap(void); /* about a millisecond */
 

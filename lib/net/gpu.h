@@ -24,10 +24,13 @@ struct verbs_device;
 
 /*
  * Make the slots of @conn known to CUDA, ours and the peer's, once: true where
- * all are, so that kernels read and write them.  For an operation with a GPU
- * (net->gpu), on a connection that is ready.  May block for milliseconds.
+ * all are, so that kernels read and write them.  On a connection that is ready,
+ * in a process that uses a GPU.  May block for milliseconds.  conn->has_pinned
+ * is false where it is to be tried again: a CUDA stream waits for this process.
  */
 bool net_conn_pin(struct net_conn *conn);
+/* Those of all connections. */
+void net_pin(struct net *net);
 
 /*
  * At the end of an operation for which places in memory of a GPU were granted

@@ -113,6 +113,7 @@ struct net_conn {
 	uint64_t bytes_sent;
 	struct net_exports exports;
 	bool is_pinned, has_pinned; /* net_conn_pin() */
+	unsigned int n_pinned;
 };
 
 struct net {

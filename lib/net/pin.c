@@ -2,38 +2,58 @@
 /* Slots that kernels on GPUs read and write. */
 #include "net/reach.h"
 
-bool net_conn_pin(struct net_conn *conn)
+#define NET_PINS 3
+
+/* What the peer and kernels write; some are not there. */
+static void *part_of(const struct net_conn *conn, unsigned int i, size_t *bytes)
 {
 	/* The stage is not there where the peer's slots are mapped. */
 	char *parts[] = {conn->mailbox, conn->stage, conn->mailbox_map};
-	const size_t bytes[] = {conn->mailbox_bytes, conn->stage_bytes,
-				conn->mailbox_bytes};
-	size_t i;
 
-	if (conn->has_pinned)
-		return conn->is_pinned;
+	*bytes = i == 1 ? conn->stage_bytes : conn->mailbox_bytes;
+	return i < base_countof(parts) ? parts[i] : NULL;
+}
+
+bool net_conn_pin(struct net_conn *conn)
+{
+	int err = 0;
+
 	/* Without a GPU nothing is known that would stay true. */
-	if (!conn->net->gpu)
-		return false;
-	conn->has_pinned = true;
-	for (i = 0; i < base_countof(parts); i++)
-		if (parts[i] && mem_pin(parts[i], bytes[i]))
+	if (conn->has_pinned || mem_gpu_held() < 0)
+		return conn->is_pinned;
+	/* What is pinned stays so, also where the rest cannot be now, or ever:
+	 * to take it back may take long. */
+	for (; conn->n_pinned < NET_PINS; conn->n_pinned++) {
+		size_t bytes;
+		void *part = part_of(conn, conn->n_pinned, &bytes);
+
+		if (part)
+			err = mem_pin(part, bytes);
+		if (err)
 			break;
-	conn->is_pinned = i == base_countof(parts);
-	while (!conn->is_pinned && i-- > 0)
-		if (parts[i])
-			mem_unpin(parts[i]);
+	}
+	conn->is_pinned = !err;
+	conn->has_pinned = err != WREATH_EAGAIN;
 	return conn->is_pinned;
+}
+
+void net_pin(struct net *net)
+{
+	int i;
+
+	for (i = 0; i < net->n_active; i++)
+		if (net->active[i]->ready)
+			net_conn_pin(net->active[i]);
 }
 
 void net_conn_unpin(struct net_conn *conn)
 {
-	if (!conn->is_pinned)
-		return;
-	mem_unpin(conn->mailbox);
-	if (conn->stage)
-		mem_unpin(conn->stage);
-	if (conn->mailbox_map)
-		mem_unpin(conn->mailbox_map);
+	while (conn->n_pinned > 0) {
+		size_t bytes;
+		void *part = part_of(conn, --conn->n_pinned, &bytes);
+
+		if (part)
+			mem_unpin(part);
+	}
 	conn->is_pinned = false;
 }

@@ -32,9 +32,9 @@ once "${CC:-cc}" strict.c '#include <wreath.h>' -std=c11 -Wpedantic
 once "${CC:-cc}" nccl.c '#include <nccl/nccl.h>' -std=c11 -Wpedantic
 for compiler in g++ clang++; do
 	command -v $compiler >/dev/null || continue
-	once $compiler plain.cc \
+	once "$compiler" plain.cc \
 		'#include <wreath.h>\nint main() { return wreath_version(); }' \
 		-std=c++11 -Wpedantic -Wold-style-cast
-	once $compiler nccl.cc '#include <nccl/nccl.h>' -std=c++11 -Wpedantic
+	once "$compiler" nccl.cc '#include <nccl/nccl.h>' -std=c++11 -Wpedantic
 done
 exit $status

@@ -8,7 +8,8 @@ trap 'rm -rf "$tmp"' EXIT
 # Each line "NAME = VALUE," of an enumeration becomes an assertion.
 {
 	echo '#include <cuda.h>'
-	sed -n 's/^\t\(CU[A-Z0-9_]*\) = \(.*\),$/_Static_assert(\1 == \2, "\1");/p' \
+	assertion='_Static_assert(\1 == \2, "\1");'
+	sed -n "s/^\t\(CU[A-Z0-9_]*\) = \(.*\),\$/$assertion/p" \
 		test/cuda/abi.h | grep -v CU_DEVICE_INVALID
 	echo '_Static_assert(CU_DEVICE_INVALID == (CUdevice)-2, "invalid");'
 	echo '_Static_assert(sizeof(CUuuid) == 16, "uuid");'

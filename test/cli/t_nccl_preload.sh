@@ -6,6 +6,12 @@
 # DT_RPATH and without, is run on ours; where NCCL itself is installed, that is
 # what ours takes the place of.
 set -u
+case ${TEST_UNDER:-} in
+*address* | *thread*)
+	echo "what the sanitizers preload must come first"
+	exit 77
+	;;
+esac
 failed=0
 abi=$BUILD/test/nccl/own/abi
 rpath=$BUILD/test/nccl/own/rpath

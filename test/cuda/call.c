@@ -16,7 +16,6 @@ pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t fake_changed = PTHREAD_COND_INITIALIZER;
 bool fake_has_ended;
 uint64_t fake_sequence;
-_Thread_local bool fake_in_host_func;
 
 #define N_COUNTERS 256
 
@@ -30,6 +29,29 @@ static uint64_t n_calls;
 static char fail_name[64];
 static uint64_t fail_at, n_candidates;
 static bool is_configured, is_initialized, is_child;
+
+static pthread_key_t thread_key;
+
+static void __attribute__((constructor)) begin(void)
+{
+	if (pthread_key_create(&thread_key, free))
+		abort();
+}
+
+struct fake_thread *fake_me(void)
+{
+	static uint64_t n_threads;
+	struct fake_thread *me = pthread_getspecific(thread_key);
+
+	if (me)
+		return me;
+	me = calloc(1, sizeof(*me));
+	if (!me || pthread_setspecific(thread_key, me))
+		abort();
+	me->capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	me->id = __atomic_add_fetch(&n_threads, 1, __ATOMIC_RELAXED);
+	return me;
+}
 
 uint64_t fake_random(uint64_t *state)
 {
@@ -162,7 +184,7 @@ static int enter(const char *name, bool early)
 		err = failure_of(name);
 	else if (!early && !is_initialized)
 		err = CUDA_ERROR_NOT_INITIALIZED;
-	else if (fake_in_host_func)
+	else if (fake_me()->is_in_host_func)
 		err = CUDA_ERROR_NOT_PERMITTED;
 	pthread_mutex_unlock(&call_lock);
 	if (err)
@@ -266,6 +288,8 @@ static void __attribute__((destructor)) end(void)
 	struct timespec ts;
 	bool is_left;
 
+	free(pthread_getspecific(thread_key));
+	pthread_setspecific(thread_key, NULL);
 	if (is_child && is_initialized)
 		return;
 	clock_gettime(CLOCK_REALTIME, &ts);

@@ -8,8 +8,6 @@
 
 #include "test/cuda/fake.h"
 
-static _Thread_local int thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
 struct CUgraph_st {
 	int unused;
 };
@@ -19,18 +17,18 @@ int fake_capture_check(void)
 	struct CUstream_st *at;
 	int err = 0;
 
-	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+	if (fake_me()->capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
 		return 0;
 	pthread_mutex_lock(&fake_lock);
 	for (at = fake_streams(); at; at = at->next) {
-		bool is_own = at->capture_thread == fake_thread_id();
+		bool is_own = at->capture_thread == fake_me()->id;
 
 		if (!at->capture ||
 		    at->capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
 			continue;
 		if (!is_own &&
 		    (at->capture_mode != CU_STREAM_CAPTURE_MODE_GLOBAL ||
-		     thread_mode != CU_STREAM_CAPTURE_MODE_GLOBAL))
+		     fake_me()->capture_mode != CU_STREAM_CAPTURE_MODE_GLOBAL))
 			continue;
 		at->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 		err = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -41,14 +39,14 @@ int fake_capture_check(void)
 
 int cuThreadExchangeStreamCaptureMode(int *mode)
 {
-	int old = thread_mode;
+	int old = fake_me()->capture_mode;
 	int err = fake_enter(__func__);
 
 	if (err)
 		return err;
 	if (!mode || *mode < 0 || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
-	thread_mode = *mode;
+	fake_me()->capture_mode = *mode;
 	*mode = old;
 	return 0;
 }
@@ -71,7 +69,7 @@ int cuStreamBeginCapture_v2(struct CUstream_st *handle, int mode)
 	} else {
 		stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
 		stream->capture_mode = mode;
-		stream->capture_thread = fake_thread_id();
+		stream->capture_thread = fake_me()->id;
 	}
 	pthread_mutex_unlock(&fake_lock);
 	return err;
@@ -92,7 +90,7 @@ int cuStreamEndCapture(struct CUstream_st *handle, struct CUgraph_st **out)
 	if (stream->capture == CU_STREAM_CAPTURE_STATUS_NONE)
 		err = CUDA_ERROR_INVALID_VALUE;
 	else if (stream->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-		 stream->capture_thread != fake_thread_id())
+		 stream->capture_thread != fake_me()->id)
 		err = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 	else if (stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
 		err = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

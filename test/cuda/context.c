@@ -8,12 +8,8 @@
 
 #include "test/cuda/fake.h"
 
-#define STACK_MAX 32
-
 static struct CUctx_st primaries[FAKE_DEVICES_MAX];
 static struct CUctx_st *others;
-static _Thread_local struct CUctx_st *stack[STACK_MAX];
-static _Thread_local int n_stack;
 
 struct CUctx_st *fake_primary(int device)
 {
@@ -55,7 +51,9 @@ int fake_ctx_check(struct CUctx_st *ctx)
 
 int fake_ctx(struct CUctx_st **out)
 {
-	*out = n_stack ? stack[n_stack - 1] : NULL;
+	struct fake_thread *me = fake_me();
+
+	*out = me->n_stack ? me->stack[me->n_stack - 1] : NULL;
 	return fake_ctx_check(*out);
 }
 
@@ -137,13 +135,14 @@ int cuDevicePrimaryCtxGetState(int device, unsigned int *flags, int *active)
 
 int cuCtxCreate_v2(struct CUctx_st **out, unsigned int flags, int device)
 {
+	struct fake_thread *me = fake_me();
 	int err = check_device(__func__, device);
 	struct CUctx_st *ctx;
 
 	(void)flags;
 	if (err)
 		return err;
-	if (!out || n_stack == STACK_MAX)
+	if (!out || me->n_stack == FAKE_STACK_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
@@ -154,7 +153,7 @@ int cuCtxCreate_v2(struct CUctx_st **out, unsigned int flags, int device)
 	ctx->next = others;
 	others = ctx;
 	pthread_mutex_unlock(&fake_lock);
-	stack[n_stack++] = ctx;
+	me->stack[me->n_stack++] = ctx;
 	*out = ctx;
 	return 0;
 }
@@ -162,6 +161,7 @@ int cuCtxCreate_v2(struct CUctx_st **out, unsigned int flags, int device)
 /* What stays of it are 100 bytes, which its legacy stream points to. */
 int cuCtxDestroy_v2(struct CUctx_st *ctx)
 {
+	struct fake_thread *me = fake_me();
 	int err = fake_enter(__func__);
 	struct CUctx_st **link;
 
@@ -181,20 +181,21 @@ int cuCtxDestroy_v2(struct CUctx_st *ctx)
 	if (!err && !ctx->legacy)
 		free(ctx);
 	pthread_mutex_unlock(&fake_lock);
-	if (!err && n_stack && stack[n_stack - 1] == ctx)
-		n_stack--;
+	if (!err && me->n_stack && me->stack[me->n_stack - 1] == ctx)
+		me->n_stack--;
 	return err;
 }
 
 int cuCtxGetCurrent(struct CUctx_st **out)
 {
+	struct fake_thread *me = fake_me();
 	int err = fake_enter(__func__);
 
 	if (err)
 		return err;
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	*out = n_stack ? stack[n_stack - 1] : NULL;
+	*out = me->n_stack ? me->stack[me->n_stack - 1] : NULL;
 	return 0;
 }
 
@@ -211,60 +212,64 @@ static int check_push(struct CUctx_st *ctx)
 
 int cuCtxSetCurrent(struct CUctx_st *ctx)
 {
+	struct fake_thread *me = fake_me();
 	int err = fake_enter(__func__);
 
 	if (!err && ctx)
 		err = check_push(ctx);
 	if (err)
 		return err;
-	if (n_stack)
-		n_stack--;
+	if (me->n_stack)
+		me->n_stack--;
 	if (ctx)
-		stack[n_stack++] = ctx;
+		me->stack[me->n_stack++] = ctx;
 	return 0;
 }
 
 int cuCtxPushCurrent_v2(struct CUctx_st *ctx)
 {
+	struct fake_thread *me = fake_me();
 	int err = fake_enter(__func__);
 
 	if (!err)
 		err = check_push(ctx);
 	if (err)
 		return err;
-	if (n_stack == STACK_MAX) {
+	if (me->n_stack == FAKE_STACK_MAX) {
 		fake_tell("contexts are pushed and never popped");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	stack[n_stack++] = ctx;
+	me->stack[me->n_stack++] = ctx;
 	return 0;
 }
 
 int cuCtxPopCurrent_v2(struct CUctx_st **out)
 {
+	struct fake_thread *me = fake_me();
 	int err = fake_enter(__func__);
 
 	if (err)
 		return err;
-	if (!n_stack)
+	if (!me->n_stack)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	n_stack--;
+	me->n_stack--;
 	if (out)
-		*out = stack[n_stack];
+		*out = me->stack[me->n_stack];
 	return 0;
 }
 
 int cuCtxGetDevice(int *out)
 {
+	struct fake_thread *me = fake_me();
 	int err = fake_enter(__func__);
 
 	if (err)
 		return err;
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!n_stack)
+	if (!me->n_stack)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*out = stack[n_stack - 1]->device;
+	*out = me->stack[me->n_stack - 1]->device;
 	return 0;
 }
 

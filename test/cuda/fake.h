@@ -48,8 +48,23 @@ bool fake_must_fail(const char *name);
 /* To stderr: what a program did wrong. */
 void fake_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 uint64_t fake_random(uint64_t *state);
-/* Within a function that cuLaunchHostFunc() was given. */
-extern _Thread_local bool fake_in_host_func;
+
+#define FAKE_STACK_MAX 32
+
+/*
+ * Of a thread.  Not thread-local variables: of a library that is opened late
+ * the dynamic linker allocates those, and frees them at the end of the thread
+ * in a way that the thread sanitizer takes for a race.
+ */
+struct fake_thread {
+	struct CUctx_st *stack[FAKE_STACK_MAX];
+	int n_stack;
+	bool is_in_host_func; /* that cuLaunchHostFunc() was given */
+	int capture_mode;
+	uint64_t id; /* from 1 on */
+};
+struct fake_thread *fake_me(void);
+
 void fake_read_config(void);
 void fake_fail_at(const char *name, uint64_t n);
 /* Of the table of functions: NULL for none. */
@@ -189,7 +204,6 @@ struct CUstream_st *fake_streams(void);
 void *fake_stream_thread(void *arg);
 /* Calls that are unsafe while someone captures: capture.c. */
 int fake_capture_check(void);
-uint64_t fake_thread_id(void);
 
 /* ---- run.c, event.c, kernel.c, memop.c ---- */
 

@@ -144,9 +144,9 @@ int fake_run(struct CUstream_st *stream, struct fake_item *item)
 	case FAKE_WAIT:
 		return run_wait(stream, item);
 	case FAKE_HOST:
-		fake_in_host_func = true;
+		fake_me()->is_in_host_func = true;
 		item->fn(item->arg);
-		fake_in_host_func = false;
+		fake_me()->is_in_host_func = false;
 		return 0;
 	case FAKE_RECORD:
 	case FAKE_WAIT_EVENT:

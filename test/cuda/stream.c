@@ -28,16 +28,6 @@ int fake_n_streams(void)
 	return n;
 }
 
-uint64_t fake_thread_id(void)
-{
-	static uint64_t n_threads;
-	static _Thread_local uint64_t id;
-
-	if (!id)
-		id = __atomic_add_fetch(&n_threads, 1, __ATOMIC_RELAXED);
-	return id;
-}
-
 /* Caller holds the lock. */
 static struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned int flags)
 {
@@ -71,7 +61,7 @@ static struct CUstream_st *find(struct CUctx_st *ctx,
 	}
 	for (at = streams; at; at = at->next) {
 		if (handle == CU_STREAM_PER_THREAD) {
-			if (at->ctx == ctx && at->thread_id == fake_thread_id())
+			if (at->ctx == ctx && at->thread_id == fake_me()->id)
 				return at;
 		} else if (at == handle) {
 			return at->is_destroyed ? NULL : at;
@@ -81,7 +71,7 @@ static struct CUstream_st *find(struct CUctx_st *ctx,
 		return NULL;
 	at = stream_new(ctx, 0);
 	if (at)
-		at->thread_id = fake_thread_id();
+		at->thread_id = fake_me()->id;
 	return at;
 }
 

@@ -270,10 +270,12 @@ static struct gpu_stream *find_noted(const struct wreath_comm *comm)
 	struct gpu_stream *at;
 	int i;
 
-	for (at = streams; at; at = at->next)
-		for (i = 0; i < at->n_comms && at->owner == me.id; i++)
+	for (at = streams; at; at = at->next) {
+		/* Others' lists are theirs. */
+		for (i = 0; at->owner == me.id && i < at->n_comms; i++)
 			if (at->comms[i] == comm)
 				return at;
+	}
 	return NULL;
 }
 

@@ -5,13 +5,12 @@
  * with NCCL's own, linked with a library called libnccl.so.2, and run with ours
  * in its place; every result is compared with what it must be.
  *
- * abi TEST, where TEST is one of those below; abi RANK N ID is a rank that
- * "processes" starts.
+ * abi TEST, where TEST is one of those below.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "abi.h"
@@ -62,45 +61,32 @@ static void test_threads(void)
 
 static void test_processes(void)
 {
-	char hex[2 * sizeof(ncclUniqueId) + 1];
-	const unsigned char *bytes;
-	pid_t pids[3];
-	ncclUniqueId id;
-	int i, status;
-	size_t at;
-
-	OK(ncclGetUniqueId(&id));
-	bytes = (const unsigned char *)&id;
-	for (at = 0; at < sizeof(id); at++)
-		snprintf(hex + 2 * at, 3, "%02x", bytes[at]);
-	for (i = 0; i < 3; i++) {
-		char rank[8];
-
-		snprintf(rank, sizeof(rank), "%d", i);
-		pids[i] = fork();
-		if (!pids[i])
-			execl("/proc/self/exe", "abi", rank, "3", hex, NULL);
-		CHECK(pids[i] > 0);
-	}
-	for (i = 0; i < 3; i++) {
-		CHECK(waitpid(pids[i], &status, 0) == pids[i]);
-		CHECK(!status);
-	}
+	abi_processes(3, false);
 }
 
-static void be_rank(char **argv)
+/* The last rank goes without a word; the others are told, and end. */
+static void death_rank(struct abi_rank *rank)
 {
-	struct abi_rank rank;
-	size_t at;
+	int value = 1, sum = 0;
+	ncclResult_t result;
+	ncclComm_t comm;
 
-	rank.rank = (int)strtol(argv[1], NULL, 10);
-	rank.n_ranks = (int)strtol(argv[2], NULL, 10);
-	for (at = 0; at < sizeof(rank.id); at++) {
-		char byte[3] = {argv[3][2 * at], argv[3][2 * at + 1], 0};
+	OK(ncclCommInitRank(&comm, rank->n_ranks, rank->id, rank->rank));
+	OK(ncclAllReduce(&value, &sum, 1, ncclInt32, ncclSum, comm, NULL));
+	CHECK(sum == rank->n_ranks);
+	if (rank->rank == rank->n_ranks - 1)
+		raise(SIGKILL);
+	result = ncclAllReduce(&value, &sum, 1, ncclInt32, ncclSum, comm, NULL);
+	CHECK(result == ncclRemoteError);
+	CHECK(abi_await_error(comm) == ncclRemoteError);
+	CHECK(strstr(ncclGetLastError(comm), "rank"));
+	OK(ncclCommAbort(comm));
+}
 
-		rank.id.internal[at] = (char)strtol(byte, NULL, 16);
-	}
-	one_rank(&rank);
+static void test_death(void)
+{
+	CHECK(!setenv("ABI_DEATH", "1", 1));
+	abi_processes(3, true);
 }
 
 static void test_version(void)
@@ -123,6 +109,7 @@ int main(int argc, char **argv)
 		{"all", test_all},
 		{"threads", test_threads},
 		{"processes", test_processes},
+		{"death", test_death},
 		{"groups", test_groups},
 		{"nonblocking", test_nonblocking},
 		{"children", test_children},
@@ -138,7 +125,8 @@ int main(int argc, char **argv)
 
 	alarm(60);
 	if (argc == 4) {
-		be_rank(argv);
+		abi_be_process(argv, getenv("ABI_DEATH") ? death_rank
+							 : one_rank);
 		return 0;
 	}
 	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {

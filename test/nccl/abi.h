@@ -53,6 +53,12 @@ struct abi_rank {
 	void *arg;
 };
 void abi_threads(int n_ranks, void (*body)(struct abi_rank *rank), void *arg);
+/*
+ * The same in processes: this program with RANK N ID, which then calls the
+ * second of these.  The last may have to be killed.
+ */
+void abi_processes(int n_ranks, bool is_last_killed);
+void abi_be_process(char **argv, void (*body)(struct abi_rank *rank));
 
 /* collectives.c: every operation, of @n communicators by one thread. */
 void test_collectives(ncclComm_t *comms, const int *ranks, int n, int n_ranks);

@@ -130,6 +130,12 @@ static void test_every(void)
 	abi_threads(3, every_rank, NULL);
 }
 
+static void test_processes(void)
+{
+	abi_processes(2, false);
+	abi_processes(3, false);
+}
+
 /* ---- one thread with a communicator for each device ---- */
 
 static void test_one_thread(void)
@@ -287,6 +293,7 @@ static void test_premul_gpu(void)
 static const struct gpu_test tests[] = {
 	{"order", test_order},
 	{"every", test_every},
+	{"processes", test_processes},
 	{"one-thread", test_one_thread},
 	{"streams", test_streams},
 	{"premul", test_premul_gpu},
@@ -302,6 +309,10 @@ int main(int argc, char **argv)
 
 	alarm(100);
 	gpu_start();
+	if (argc == 4) {
+		abi_be_process(argv, every_rank);
+		return 0;
+	}
 	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 		if (argc > 1 && strcmp(argv[1], tests[i].name))
 			continue;

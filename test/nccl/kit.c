@@ -2,7 +2,9 @@
 /* What programs of NCCL share: complaints, waiting, and ranks in threads. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -129,4 +131,51 @@ void abi_threads(int n_ranks, void (*body)(struct abi_rank *rank), void *arg)
 	}
 	for (i = 0; i < n_ranks; i++)
 		CHECK(!pthread_join(threads[i].id, NULL));
+}
+
+void abi_processes(int n_ranks, bool is_last_killed)
+{
+	char hex[2 * sizeof(ncclUniqueId) + 1];
+	const unsigned char *bytes;
+	pid_t pids[MAX_RANKS];
+	ncclUniqueId id;
+	int i, status;
+	size_t at;
+
+	OK(ncclGetUniqueId(&id));
+	bytes = (const unsigned char *)&id;
+	for (at = 0; at < sizeof(id); at++)
+		snprintf(hex + 2 * at, 3, "%02x", bytes[at]);
+	for (i = 0; i < n_ranks; i++) {
+		char rank[12], n[12];
+
+		snprintf(rank, sizeof(rank), "%d", i);
+		snprintf(n, sizeof(n), "%d", n_ranks);
+		pids[i] = fork();
+		if (!pids[i])
+			execl("/proc/self/exe", "rank", rank, n, hex, NULL);
+		CHECK(pids[i] > 0);
+	}
+	for (i = 0; i < n_ranks; i++) {
+		CHECK(waitpid(pids[i], &status, 0) == pids[i]);
+		if (is_last_killed && i == n_ranks - 1)
+			CHECK(WIFSIGNALED(status));
+		else
+			CHECK(!status);
+	}
+}
+
+void abi_be_process(char **argv, void (*body)(struct abi_rank *rank))
+{
+	struct abi_rank rank = {.arg = NULL};
+	size_t at;
+
+	rank.rank = (int)strtol(argv[1], NULL, 10);
+	rank.n_ranks = (int)strtol(argv[2], NULL, 10);
+	for (at = 0; at < sizeof(rank.id); at++) {
+		char byte[3] = {argv[3][2 * at], argv[3][2 * at + 1], 0};
+
+		rank.id.internal[at] = (char)strtol(byte, NULL, 16);
+	}
+	body(&rank);
 }

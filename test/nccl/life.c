@@ -255,6 +255,11 @@ void test_ends(void)
 		OK(ncclCommFinalize(comms[i]));
 	for (i = 0; i < 3; i++)
 		OK(ncclCommDestroy(comms[i]));
+	/* The last is aborted, and the others need not wait for it. */
+	OK(ncclCommInitAll(comms, 3, NULL));
+	OK(ncclCommDestroy(comms[0]));
+	OK(ncclCommDestroy(comms[1]));
+	OK(ncclCommAbort(comms[2]));
 	/* Many, so that handles come again. */
 	for (i = 0; i < 40; i++) {
 		OK(ncclCommInitAll(comms, 1, NULL));
