@@ -77,13 +77,26 @@ int comm_gpu_find(struct comm_op *op)
 	return err ? err : prepare(op);
 }
 
+static bool has_gpu(const struct wreath_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < COMM_GPUS_MAX; i++)
+		if (atomic_load_explicit(&comm->gpus[i], memory_order_relaxed))
+			return true;
+	return false;
+}
+
 /* Caller holds @comm->gpu_lock. */
 static int open_gpu(struct wreath_comm *comm, int number, struct mem_gpu **out)
 {
 	/* The net is a thread's that still makes it. */
 	bool has_net = !comm_is_joining(comm) && comm->net;
-	int err = exec_shadow_new(&comm->shadow, comm->n_ranks);
+	int err = 0;
 
+	/* Nobody has used the shadow before there was a GPU. */
+	if (!has_gpu(comm))
+		err = exec_shadow_init(&comm->shadow, comm->n_ranks);
 	return err ? err
 		   : mem_gpu_open(number, has_net ? comm->net->slot_bytes
 						  : ALONE_BYTES, out);

@@ -71,7 +71,7 @@ struct wreath_comm {
 	struct comm_plan *plans[SCHED_N_COLLECTIVES][SCHED_N_ALGOS];
 	struct comm_factor *factors[COMM_OPS_MAX]; /* NULL: free */
 	void *scratch;	     /* as long as a factor's vector, or NULL */
-	struct mem_gpu *_Atomic gpus[COMM_GPUS_MAX]; /* NULL: not used so far */
+	_Atomic(struct mem_gpu *) gpus[COMM_GPUS_MAX]; /* NULL: not used yet */
 	pthread_mutex_t gpu_lock; /* of who sets one of @gpus, and @shadow */
 	struct exec_shadow shadow;
 	size_t *lists;	     /* of the operation under way; or NULL */

@@ -54,7 +54,7 @@ struct exec_shadow {
 };
 /* As long as most operations of @n_ranks ranks need it, before a stream waits
  * for one.  WREATH_ENOMEM, WREATH_EDEVICE. */
-int exec_shadow_new(struct exec_shadow *shadow, int n_ranks);
+int exec_shadow_init(struct exec_shadow *shadow, int n_ranks);
 void exec_shadow_free(struct exec_shadow *shadow);
 
 /*

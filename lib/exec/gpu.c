@@ -42,7 +42,7 @@ static int reserve(struct exec_shadow *shadow, size_t bytes)
 	return 0;
 }
 
-int exec_shadow_new(struct exec_shadow *shadow, int n_ranks)
+int exec_shadow_init(struct exec_shadow *shadow, int n_ranks)
 {
 	/* Each rank may have a block of lines to send, and one to receive. */
 	size_t of_lines = 2 * (size_t)n_ranks *

@@ -147,7 +147,8 @@ int mem_gpu_push(struct mem_gpu *gpu);
  * seen by everyone; 0 while not; or an error of the device.
  */
 int mem_gpu_done(struct mem_gpu *gpu, uint64_t number);
-/* Wait until all are done, for @timeout_ms at most.  0, or WREATH_EDEVICE. */
+/* Wait until all are done, or those that had begun before one failed, for
+ * @timeout_ms at most.  0, or WREATH_EDEVICE. */
 int mem_gpu_drain(struct mem_gpu *gpu, int64_t timeout_ms);
 
 /*

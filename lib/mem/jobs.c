@@ -327,6 +327,20 @@ int mem_gpu_done(struct mem_gpu *gpu, uint64_t number)
 	return err;
 }
 
+/* What was given to a stream before one thing failed still reads and writes,
+ * and writes no mark that anyone looks at. */
+static void await_rest(struct mem_gpu *gpu, uint64_t end_ns)
+{
+	struct cuda_visit visit;
+
+	if (cuda_visit(gpu->device, &visit))
+		return;
+	while (cuda.stream_query(gpu->stream) == CUDA_NOT_READY &&
+	       base_now_ns() < end_ns)
+		sched_yield();
+	cuda_visit_end(&visit);
+}
+
 int mem_gpu_drain(struct mem_gpu *gpu, int64_t timeout_ms)
 {
 	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000;
@@ -344,8 +358,10 @@ int mem_gpu_drain(struct mem_gpu *gpu, int64_t timeout_ms)
 					  gpu->last - gpu->done, timeout_ms);
 		sched_yield();
 	}
-	if (done < 0)
+	if (done < 0) {
+		await_rest(gpu, end_ns);
 		return done;
+	}
 	gpu->n_drains++;
 	return 0;
 }

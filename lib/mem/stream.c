@@ -46,6 +46,10 @@ static int find_gpu(void *stream, struct cuda_gpu **out)
 	int result = cuda.stream_ctx(stream, &ctx);
 	int err;
 
+	if (result && result != CUDA_INVALID_HANDLE &&
+	    result != CUDA_INVALID_CONTEXT)
+		return cuda_error(result, "cuStreamGetCtx", "stream %p of a GPU",
+				  stream);
 	if (result || !ctx)
 		return base_error(WREATH_EINVAL,
 				  "%p is no CUDA stream of this process%s",

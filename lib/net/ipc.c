@@ -179,13 +179,17 @@ static uint32_t key_of(int i, uint64_t id)
 }
 
 bool net_ipc_grant(struct net_conn *conn, const struct mem_where *where,
-		   uint32_t *key)
+		   const void *ptr, size_t bytes, uint32_t *key)
 {
+	size_t at = (uintptr_t)ptr - (uintptr_t)where->base;
 	struct net_exports *exports = &conn->exports;
 	struct mem_export export = {.id = 0};
 	int i;
 
 	if (!conn->net->has_ipc || !where->id)
+		return false;
+	/* What lies in several that are mapped side by side is no export. */
+	if (at > where->bytes || bytes > where->bytes - at)
 		return false;
 	i = entry_of(exports, where->id);
 	if (exports->ids[i] != where->id) {

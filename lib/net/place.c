@@ -54,7 +54,8 @@ static int fill_gpu(struct net_conn *conn, const struct net_granting *what,
 		return err == WREATH_EUNSUP ? 0 : err;
 	}
 	if (what->is_mutual &&
-	    net_ipc_grant(conn, what->output_where, &place->output_rkey))
+	    net_ipc_grant(conn, what->output_where, what->output,
+			  what->output_bytes, &place->output_rkey))
 		place->kinds |= NET_PLACE_OUTPUT | NET_PLACE_OUTPUT_GPU;
 	return 0;
 }
@@ -99,7 +100,8 @@ static int fill_input(struct net_conn *conn, const struct net_granting *what,
 		return 0;
 	if (is_gpus(what->input_where)) {
 		if (what->is_mutual &&
-		    net_ipc_grant(conn, what->input_where, &place->input_rkey))
+		    net_ipc_grant(conn, what->input_where, what->input,
+				  what->input_bytes, &place->input_rkey))
 			place->kinds |= NET_PLACE_INPUT | NET_PLACE_INPUT_GPU;
 	} else if (!is_managed(what->input_where) &&
 		   mem_find(what->input, what->input_bytes, &region) &&

@@ -99,9 +99,10 @@ void net_conn_unpin(struct net_conn *conn);
 void net_ipc_offer(const struct base_env *env, struct net_ipc_offer *out);
 /* Do all ranks of this host reach each other's GPUs?  Sets net->has_ipc. */
 int net_ipc_agree(struct net *net);
-/* Export to @conn's peer: false where that cannot be. */
+/* Export [@ptr, + @bytes), which lies @where, to @conn's peer: false where that
+ * cannot be. */
 bool net_ipc_grant(struct net_conn *conn, const struct mem_where *where,
-		   uint32_t *key);
+		   const void *ptr, size_t bytes, uint32_t *key);
 /* Where the peer's memory is, for net->gpu; NULL, and net->failed is set. */
 void *net_ipc_map(struct net_conn *conn, uint32_t key, uint64_t address,
 		  uint64_t bytes);

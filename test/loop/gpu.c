@@ -196,6 +196,11 @@ uint64_t gpu_chance(void)
 	return ranks_random(&me.random);
 }
 
+bool gpu_is_mixed(void)
+{
+	return is_mixed;
+}
+
 bool gpu_draw(void)
 {
 	return gpu_device() >= 0 && (!is_mixed || gpu_chance() & 1);

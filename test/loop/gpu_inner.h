@@ -45,6 +45,8 @@ bool gpu_is_seen(void);
 struct CUstream_st *gpu_copy_stream(int device);
 /* Should the next buffers be the GPU's? */
 bool gpu_draw(void);
+/* RANKS_GPU=mix */
+bool gpu_is_mixed(void);
 uint64_t gpu_chance(void);
 void gpu_use(int device);
 

@@ -16,6 +16,10 @@ enum how {
 	REGISTERED, /* wreath_mem_register() */
 	ALLOCATED,  /* wreath_mem_alloc_gpu() */
 	N_HOWS,
+	/* Where kinds of memory are mixed, these as well: */
+	MANAGED = N_HOWS,
+	PINNED,
+	N_MIXED,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -64,6 +68,13 @@ static int make(struct gpu_block *block)
 		block->ptr = (uintptr_t)at;
 		return err;
 	}
+	if (block->how == PINNED) {
+		err = CU(cuMemHostAlloc)(&at, block->bytes, 1);
+		block->ptr = (uintptr_t)at;
+		return err;
+	}
+	if (block->how == MANAGED)
+		return CU(cuMemAllocManaged)(&block->ptr, block->bytes, 1);
 	err = CU(cuMemAlloc_v2)(&block->ptr, block->bytes);
 	if (!err && block->how == REGISTERED)
 		err = wreath_mem_register((void *)(uintptr_t)block->ptr,
@@ -92,7 +103,7 @@ struct gpu_block *gpu_block_get(int device, size_t bytes)
 	block->device = device;
 	/* Some room for the next. */
 	block->bytes = bytes + bytes / 4 + 100;
-	block->how = (int)(gpu_chance() % N_HOWS);
+	block->how = (int)(gpu_chance() % (gpu_is_mixed() ? N_MIXED : N_HOWS));
 	block->is_used = true;
 	err = make(block);
 	if (err) {
@@ -130,7 +141,9 @@ void gpu_blocks_free(void)
 			err = wreath_mem_free(at);
 		if (err)
 			gpu_broken(wreath_error_text());
-		if (block->how != ALLOCATED)
+		if (block->how == PINNED)
+			OK(CU(cuMemFreeHost)(at));
+		else if (block->how != ALLOCATED)
 			OK(CU(cuMemFree_v2)(block->ptr));
 		free(block);
 	}

@@ -225,11 +225,33 @@ static void every_rank_is_told_of_a_call_that_fails(void **state)
 	printf("%llu calls\n", (unsigned long long)trial.n);
 }
 
+/* What the sweep may not come to. */
+static void a_failure_names_the_function(void **state)
+{
+	static const char *const names[] = {
+		"cuStreamGetCtx", "cuIpcOpenMemHandle_v2", "cuMemHostAlloc",
+		"cuStreamCreateWithPriority", "cuStreamWaitValue32_v2",
+		"cuLaunchKernel", "kernel",
+	};
+	size_t i;
+
+	(void)state;
+	ranks_set("WREATH_TIMEOUT", "5s");
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct trial trial = {.n = 1, .name = names[i]};
+
+		if (!try(&trial))
+			fail_msg("%s was not called", names[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			every_rank_is_told_of_a_call_that_fails, ranks_clean),
+		cmocka_unit_test_teardown(a_failure_names_the_function,
+					  ranks_clean),
 	};
 
 	setenv("RANKS_GPU", "1", 1);

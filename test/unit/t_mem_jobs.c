@@ -355,6 +355,33 @@ static void a_drain_has_a_deadline(void **unused)
 	gpu_case("late=300ms", stuck);
 }
 
+static void fail_behind(void)
+{
+	struct mem_gpu *gpu = open_gpu(0, 4096);
+	char *at = new_memory(8192, 0);
+	uint64_t number;
+
+	memset(alias(at, 8192), 0, 8192);
+	alias(at, 8192)[4096] = 1;
+	one_fold(gpu, at, &number);
+	OK(mem_gpu_push(gpu));
+	CU(fakeCudaFail)("cuLaunchKernel", 1);
+	one_fold(gpu, at, &number);
+	FAILS(WREATH_EDEVICE, mem_gpu_push(gpu));
+	FAILS(WREATH_EDEVICE, mem_gpu_drain(gpu, 5000));
+	CHECK(alias(at, 8192)[0] == 1);
+	mem_gpu_close(gpu);
+	OK(mem_free(at));
+}
+
+static void a_drain_waits_for_what_began_before_a_failure(void **unused)
+{
+	(void)unused;
+	set_image("fake");
+	setenv("WREATH_GPU_REDUCE", "gpu", 1);
+	gpu_case("late=300ms", fail_behind);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +389,7 @@ int main(void)
 		cmocka_unit_test(staged_folds_have_the_same_bits),
 		cmocka_unit_test(the_queue_is_bounded),
 		cmocka_unit_test(a_drain_has_a_deadline),
+		cmocka_unit_test(a_drain_waits_for_what_began_before_a_failure),
 	};
 
 	alarm(120);

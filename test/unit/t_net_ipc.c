@@ -90,6 +90,36 @@ static void grant(const struct net_granting *what, uint32_t signature)
 	CHECK(conns[0]->place_told == conns[1]->granted);
 }
 
+/* As where a program maps two allocations side by side. */
+static void straddles(void)
+{
+	struct mem_where where[2];
+	struct net_granting what;
+	void *gpu;
+
+	pair_open("auto", gpus);
+	nets[0]->gpu = open_gpu(0, 4096);
+	gpu = gpu_new();
+	what = gpu_granting(gpu, gpu, where);
+	what.output_bytes = where[0].bytes + 1;
+	what.input = (char *)gpu - 1;
+	grant(&what, 1);
+	CHECK(!(conns[1]->granted & BOTH));
+	what.output_bytes = where[0].bytes;
+	what.input = gpu;
+	grant(&what, 2);
+	CHECK((conns[1]->granted & BOTH) == BOTH);
+	mem_gpu_close(nets[0]->gpu);
+	gpu_free(gpu);
+	pair_close(gpus);
+}
+
+static void what_straddles_allocations_is_not_granted(void **unused)
+{
+	(void)unused;
+	kit_case_once("", straddles);
+}
+
 /* Of one operation with memory of GPUs, another without, and so on. */
 static void takes_turns(void)
 {
@@ -303,6 +333,7 @@ static void an_import_that_fails_names_both_and_the_remedy(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_straddles_allocations_is_not_granted),
 		cmocka_unit_test(all_ranks_of_a_host_conclude_alike),
 		cmocka_unit_test(
 			what_is_granted_is_told_apart_from_what_is_of_use),
