@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Goal: the slots of a connection are pinned once, when that waits for nobody,
- * and let go with the connection.  Method: connections with slots that are mapped, and
- * that are staged, on the simulated driver, which counts; and calls of it that
- * fail.
+ * and let go with it.  Method: connections with slots that are mapped, and that
+ * are staged, on the simulated driver, which counts; and calls of it that fail.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -100,7 +99,7 @@ static void fails(void)
 	}
 }
 
-static void what_is_pinned_in_part_goes_with_the_connection(void **unused)
+static void what_is_pinned_in_part_goes_at_the_end(void **unused)
 {
 	(void)unused;
 	arrival = "auto";
@@ -113,7 +112,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_slots_are_pinned_once),
-		cmocka_unit_test(what_is_pinned_in_part_goes_with_the_connection),
+		cmocka_unit_test(what_is_pinned_in_part_goes_at_the_end),
 	};
 
 	alarm(100);
