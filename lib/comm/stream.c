@@ -54,15 +54,6 @@ static int check_gpu(const struct wreath_stream *stream,
 			  "GPU %d", op->name, gpu, its);
 }
 
-/* Before the CUDA stream waits for us: it may wait for an idle GPU. */
-static int open_gpu(const struct comm_op *op)
-{
-	int number = comm_gpu_of(op);
-	struct mem_gpu *gpu;
-
-	return number < 0 ? 0 : comm_gpu_open(op->comm, number, &gpu);
-}
-
 int comm_stream_put(struct wreath_stream *stream, struct comm_op *op)
 {
 	int err = check(stream, op->name);
@@ -70,8 +61,6 @@ int comm_stream_put(struct wreath_stream *stream, struct comm_op *op)
 
 	if (!err)
 		err = check_gpu(stream, op);
-	if (!err && stream->cuda)
-		err = open_gpu(op);
 	if (err)
 		return err;
 	pthread_mutex_lock(&stream->lock);

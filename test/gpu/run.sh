@@ -85,7 +85,8 @@ build() {
 	# The compilers' own time does not count: most of it is nvcc's.
 	echo "... building"
 	RESULTS=$RESULTS test/one.sh gpu/build 900 "${MAKE:-make}" -s -k \
-		-j"$cores" --no-print-directory all gpu loop
+		-j"$cores" --no-print-directory all gpu loop nccl-test \
+		"$B/test/unit/t_reduce_device"
 	began=$SECONDS
 	[ "$(tail -n 1 "$RESULTS/verdicts")" = PASS ]
 }
@@ -193,11 +194,19 @@ two_ranks() {
 build || exit 1
 there_is_one
 step kernels 60 env CASES=$cases "$B/test/gpu/t_kernels"
+if [ "$GPU" = real ]; then
+	step device 60 "$B/test/unit/t_reduce_device"
+else
+	step_is_skipped device "it judges speed"
+fi
 step order 60 "$B/test/gpu/t_order"
 grep -hs '^rank .: a call' "$(log order)" >>"$RESULTS/figures"
 folds
 two_ranks
 step collectives 60 test/gpu/collectives.sh "$B"
+step nccl 40 env \
+	LD_LIBRARY_PATH="$PWD/$B/nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+	"$B/test/nccl/own/gpu"
 under_torch
 under_sanitizer
 suite
