@@ -6,7 +6,8 @@ faults=$({
 		-name '*.inc' -o -name '*.cc' -o -name '*.cu' -o \
 		-name '*.sh' -o -name '*.awk' -o \
 		-name '*.map' -o -path .ci/run
-	printf '%s\n' Makefile test/nccl/rules.mk
+	printf '%s\n' Makefile
+	find test -name '*.mk'
 } | sort | while read -r file; do
 	head -n 5 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
 		echo "$file: no SPDX-License-Identifier"

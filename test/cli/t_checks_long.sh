@@ -16,15 +16,16 @@ export SIZES_ALLOW=sizes.allow
 # Write the sound tree anew.
 plain() {
 	rm -rf "${tree:?}"/*
-	mkdir -p lib/base lib/sched lib/verbs include bench examples man \
-		test/unit .ci
-	printf 'base:\nsched: base\nverbs: base\n' >lib/rooms
+	mkdir -p lib/base lib/sched lib/verbs lib/nccl include bench \
+		examples man test/unit .ci
+	printf 'base:\nsched: base\nverbs: base\nnccl:\n' >lib/rooms
 	printf '/* SPDX-License-Identifier: MIT */\n' | tee include/wreath.h \
 		lib/base/base.h lib/sched/sched.h lib/sched/private.h \
 		lib/verbs/verbs.h lib/base/env.c lib/sched/ring.c \
-		lib/verbs/ibv.c bench/main.c examples/1_hello.c \
-		test/unit/t_sched_ring.c >/dev/null
-	echo 'int wreath_version(void);' >>include/wreath.h
+		lib/verbs/ibv.c lib/nccl/nccl.h bench/main.c \
+		examples/1_hello.c test/unit/t_sched_ring.c >/dev/null
+	echo 'int wreath_version(void);' | tee -a include/wreath.h \
+		>>lib/nccl/nccl.h
 	printf '# SPDX-License-Identifier: MIT\n' >Makefile
 	: >sizes.allow
 }
