@@ -143,8 +143,10 @@ variant() {
 	limit=120
 }
 
-# Ranks again, with their buffers in memory of simulated GPUs.
+# Ranks again, the short forms, with their buffers in memory of simulated GPUs.
 on_gpus() {
+	local what=test
+
 	export RANKS_GPU=1
 	suffix=" [gpus]"
 	loop "$B"
