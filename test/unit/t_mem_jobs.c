@@ -338,10 +338,13 @@ static void stuck(void)
 	struct mem_gpu *gpu = open_gpu(0, 4096);
 	char *at = new_memory(8192, 0);
 	uint64_t number;
+	int i;
 
-	one_fold(gpu, at, &number);
+	/* Each launch is late by chance: of several, one is. */
+	for (i = 0; i < 40; i++)
+		one_fold(gpu, at, &number);
 	FAILS(WREATH_EDEVICE, mem_gpu_drain(gpu, 0));
-	CHECK(tells("1 jobs within 0 ms"));
+	CHECK(tells("jobs within 0 ms"));
 	drain(gpu);
 	mem_gpu_close(gpu);
 	OK(mem_free(at));
@@ -352,7 +355,7 @@ static void a_drain_has_a_deadline(void **unused)
 	(void)unused;
 	set_image("fake");
 	setenv("WREATH_GPU_REDUCE", "gpu", 1);
-	gpu_case("late=300ms", stuck);
+	gpu_case("late=100ms", stuck);
 }
 
 static void fail_behind(void)
