@@ -220,6 +220,29 @@ static int is_readable(const struct exec_plan *plan,
 }
 
 /*
+ * Has a rank granted memory of a GPU, where another has no GPU in the operation
+ * to reach it with?  That need not be this rank, nor a peer of it in the
+ * question: what each has told all, and only that, must decide.
+ */
+static bool is_beyond_some(const struct exec_plan *plan)
+{
+	const uint32_t on_gpu = NET_PLACE_OUTPUT_GPU | NET_PLACE_INPUT_GPU;
+	bool has_host = !plan->args->gpu;
+	bool has_gpu = false;
+	uint32_t i;
+
+	for (i = 0; i < plan->n_grants_to; i++)
+		has_gpu |= (plan->grants_to[i]->granted & on_gpu) != 0;
+	for (i = 0; i < plan->n_grants_from; i++) {
+		uint32_t told = plan->grants_from[i]->place_told;
+
+		has_gpu |= (told & on_gpu) != 0;
+		has_host |= !(told & NET_PLACE_GPU_OP);
+	}
+	return has_gpu && has_host;
+}
+
+/*
  * Hear every peer's grant.  If all of them, and this rank, granted what it
  * takes, no slot is needed; since everyone told everyone the same, all
  * conclude alike.
@@ -229,7 +252,7 @@ static int agree_of_all(struct exec_plan *plan)
 	uint32_t kinds = plan->read_kinds;
 	uint32_t i;
 
-	plan->is_in_place = true;
+	plan->is_in_place = !is_beyond_some(plan);
 	for (i = 0; i < plan->n_grants_to; i++)
 		plan->is_in_place &=
 			(plan->grants_to[i]->granted & kinds) == kinds;

@@ -237,6 +237,57 @@ static void run(int n)
 	ranks_run(&ranks);
 }
 
+/*
+ * One rank has its input on the host and its output on a GPU, one has both on a
+ * GPU, one both on the host: what the second has the third cannot read, and the
+ * first, which can read all, has to conclude so as well.
+ */
+static int gather_mixed(struct rank *rank)
+{
+	static const enum place places[3][2] = {
+		{REGISTERED, ON_GPU},
+		{ON_GPU, ON_GPU},
+		{REGISTERED, REGISTERED},
+	};
+	struct mover m = {.rank = rank};
+	size_t count = 300000;
+	size_t n_out = count * (size_t)rank->n_ranks;
+	struct vector in = {.place = places[rank->rank % 3][0]};
+	struct vector out = {.place = places[rank->rank % 3][1]};
+	size_t i;
+	int err = 0;
+	int k;
+
+	make(&m, &in, count * 4, 0);
+	make(&m, &out, n_out * 4, 0);
+	for (k = 0; k < 3 && !err; k++) {
+		for (i = 0; i < count; i++)
+			in.seen[i] = word_of((uint64_t)k, rank->rank, i);
+		err = call(&m, GATHER, &in, &out, count, NULL);
+		for (i = 0; i < n_out && !err; i++)
+			if (out.seen[i] != expected(&m, GATHER, (uint64_t)k,
+						    count, i))
+				err = rank_broken(rank, "word %zu", i);
+		if (!err)
+			err = call(&m, RING, &in, &out, 14, NULL);
+	}
+	unmake(&in);
+	unmake(&out);
+	return err;
+}
+
+static void what_some_cannot_reach_nobody_reads(void **state)
+{
+	int n;
+
+	(void)state;
+	for (n = 3; n <= 5; n++) {
+		struct ranks ranks = {.n = n, .body = gather_mixed};
+
+		ranks_run(&ranks);
+	}
+}
+
 static void a_communicator_follows_its_buffers(void **state)
 {
 	int n;
@@ -260,6 +311,8 @@ int main(void)
 		cmocka_unit_test_teardown(a_communicator_follows_its_buffers,
 					  ranks_clean),
 		cmocka_unit_test_teardown(so_it_does_by_keys, ranks_clean),
+		cmocka_unit_test_teardown(what_some_cannot_reach_nobody_reads,
+					  ranks_clean),
 	};
 
 	setenv("RANKS_GPU", "1", 1);
