@@ -9,6 +9,7 @@ trap 'rm -rf "$log"' EXIT
 trap 'cat "$log"/*; exit 1' TERM
 valgrind -q --fair-sched=try --error-exitcode=99 --leak-check=full \
 	--show-leak-kinds=definite --errors-for-leak-kinds=none \
+	--suppressions="$(dirname "$0")/valgrind.supp" \
 	--log-file="$log/%p" "$@" &
 program=$!
 wait $program

@@ -19,8 +19,8 @@ for test in test/loop/t_*.c; do
 	name=${name%.c}
 	case $name in
 	*_long) continue ;;
-	# All of it is about what the soft device can be told to do wrong.
-	*/t_faults) continue ;;
+	# What is about the soft device, or about simulated GPUs beside it.
+	*/t_faults | */t_gpu*) continue ;;
 	esac
 	test/one.sh "$name [$label]" 120 "$build/test/$name"
 done
