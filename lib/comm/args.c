@@ -138,8 +138,7 @@ static void fold_args(const struct comm_op *op, struct exec_args *args)
 		fold = WREATH_SUM;
 	args->fold = mem_fold(op->type, fold);
 	args->type = op->type;
-	/* The average is a sum with a divisor. */
-	args->op = fold == WREATH_AVG ? WREATH_SUM : fold;
+	args->op = fold;
 	args->divisor = 0;
 	if (sched_is_reducing(op->collective) && op->op == WREATH_AVG)
 		args->divisor = (unsigned int)op->comm->n_ranks;
@@ -190,26 +189,6 @@ static void multiply_alone(const struct exec_args *args, char *to,
 	}
 }
 
-static int move_on_gpu(const struct comm_op *op, const struct exec_args *args,
-		       char *to, const char *from, size_t bytes)
-{
-	const void *src[1] = {from};
-	void *dst[1] = {to};
-	struct mem_job job = {
-		.fold = {.dst = dst, .n_dst = 1, .src = src, .n_src = 1,
-			 .count = bytes / args->elem_bytes},
-		.type = args->type,
-		.op = args->op,
-		.gpu_src = op->in_where == EXEC_GPU,
-		.gpu_dst = op->out_where == EXEC_GPU,
-		.is_pinned = op->in_where != EXEC_HOST &&
-			     op->out_where != EXEC_HOST,
-		.factor = args->factor,
-	};
-
-	return comm_gpu_move(op->comm, op->gpu, &job);
-}
-
 int comm_run_alone(const struct comm_op *op)
 {
 	struct exec_args args;
@@ -234,7 +213,7 @@ int comm_run_alone(const struct comm_op *op)
 	if (op->lists.in_displs && op->collective != SCHED_ALL_GATHER)
 		from += op->lists.in_displs[0] * args.elem_bytes;
 	if (op->gpu >= 0 && (args.factor || to != from))
-		return move_on_gpu(op, &args, to, from, bytes);
+		return comm_gpu_move(op, from, op, to, bytes, args.factor);
 	if (args.factor)
 		multiply_alone(&args, to, from, bytes);
 	else if (to != from)

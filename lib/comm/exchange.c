@@ -142,31 +142,18 @@ static size_t next_own(const struct messages *all, int rank, size_t at,
 	return at;
 }
 
-static int move(struct wreath_comm *comm, const struct comm_op *from,
-		const struct comm_op *to, size_t bytes)
+static int move(const struct comm_op *from, const struct comm_op *to,
+		size_t bytes)
 {
-	const void *src[1] = {from->send};
-	void *dst[1] = {to->recv};
-	struct mem_job job = {
-		.fold = {.dst = dst, .n_dst = 1, .src = src, .n_src = 1,
-			 .count = bytes},
-		.type = WREATH_UINT8,
-		.op = WREATH_SUM,
-		.gpu_src = from->in_where == EXEC_GPU,
-		.gpu_dst = to->out_where == EXEC_GPU,
-		.is_pinned = from->in_where != EXEC_HOST &&
-			     to->out_where != EXEC_HOST,
-	};
-
 	if (from->gpu >= 0 || to->gpu >= 0)
-		return comm_gpu_move(comm, from->gpu >= 0 ? from->gpu : to->gpu,
-				     &job);
+		return comm_gpu_move(from, from->send, to, to->recv, bytes,
+				     NULL);
 	memmove(to->recv, from->send, bytes);
 	return 0;
 }
 
 /* The n-th send of this rank to itself goes to the n-th receive. */
-static int move_own(struct wreath_comm *comm, const struct messages *all)
+static int move_own(const struct wreath_comm *comm, const struct messages *all)
 {
 	size_t from = 0;
 	size_t to = 0;
@@ -186,8 +173,7 @@ static int move_own(struct wreath_comm *comm, const struct messages *all)
 		if (in == EXEC_ABSENT)
 			return 0;
 		if (in && all->ops[to].recv != all->ops[from].send) {
-			int err = move(comm, &all->ops[from], &all->ops[to],
-				       in);
+			int err = move(&all->ops[from], &all->ops[to], in);
 
 			if (err)
 				return err;

@@ -42,18 +42,17 @@ void comm_factor_drop(struct comm_factor *factor)
 		base_free(factor);
 }
 
-/* It may be on a GPU. */
-static int read_scalar(const void *scalar, size_t bytes, void *out)
+/* What is read here, by the processor, cannot be on a GPU. */
+static int check_scalar(const void *scalar, const char *name)
 {
 	struct mem_where where;
 	int err = mem_where(scalar, &where);
 
-	if (err)
+	if (err || where.kind != MEM_DEVICE)
 		return err;
-	if (where.kind == MEM_DEVICE)
-		return mem_gpu_peek(scalar, bytes, out);
-	memcpy(out, scalar, bytes);
-	return 0;
+	return base_error(WREATH_EINVAL,
+			  "%s: the scalar is in memory of GPU %d; it must be "
+			  "in the host's", name, where.gpu);
 }
 
 int wreath_op_create_scaled_sum(const void *scalar, enum wreath_type type,
@@ -61,7 +60,6 @@ int wreath_op_create_scaled_sum(const void *scalar, enum wreath_type type,
 {
 	static const char name[] = "wreath_op_create_scaled_sum";
 	int err = comm_check(comm, name);
-	uint64_t element;
 	size_t bytes;
 	int i;
 
@@ -82,14 +80,14 @@ int wreath_op_create_scaled_sum(const void *scalar, enum wreath_type type,
 		return base_error(WREATH_EINVAL,
 				  "%s: the communicator has %d operations "
 				  "already; destroy some", name, COMM_OPS_MAX);
-	err = read_scalar(scalar, wreath_type_size(type), &element);
+	err = check_scalar(scalar, name);
 	if (err)
 		return err;
 	bytes = comm->net ? comm->net->slot_bytes : ALONE_BYTES;
 	if (!comm->scratch)
 		comm->scratch = base_alloc(1, bytes);
 	if (comm->scratch)
-		comm->factors[i] = factor_new(&element, type, bytes);
+		comm->factors[i] = factor_new(scalar, type, bytes);
 	if (!comm->factors[i])
 		return WREATH_ENOMEM;
 	*op = (enum wreath_op)(WREATH_OP_USER + i);

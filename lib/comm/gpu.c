@@ -186,18 +186,34 @@ static int await(struct wreath_comm *comm, struct mem_gpu *gpu, uint64_t number)
 	}
 }
 
-int comm_gpu_move(struct wreath_comm *comm, int number, struct mem_job *job)
+int comm_gpu_move(const struct comm_op *from, const void *src,
+		  const struct comm_op *to, void *dst, size_t bytes,
+		  const void *factor)
 {
+	int number = from->gpu >= 0 ? from->gpu : to->gpu;
+	enum wreath_type type = factor ? from->type : WREATH_UINT8;
+	struct mem_job job = {
+		.fold = {.dst = &dst, .n_dst = 1, .src = &src, .n_src = 1,
+			 .count = bytes / wreath_type_size(type)},
+		.type = type,
+		.op = WREATH_SUM,
+		.gpu_src = from->in_where == EXEC_GPU,
+		.gpu_dst = to->out_where == EXEC_GPU,
+		.is_pinned = from->in_where != EXEC_HOST &&
+			     to->out_where != EXEC_HOST,
+		.factor = factor,
+	};
 	struct mem_gpu *gpu;
 	uint64_t n;
-	int err = comm_gpu_open(comm, number, &gpu);
+	int err = comm_gpu_open(from->comm, number, &gpu);
 
+	if (err)
+		return err;
+	err = mem_gpu_fold(gpu, &job, &n);
 	if (!err)
-		err = mem_gpu_fold(gpu, job, &n);
-	if (!err)
-		err = await(comm, gpu, n);
+		err = await(from->comm, gpu, n);
 	/* What is under way writes to the user's memory. */
-	if (err && comm->gpus[number])
-		mem_gpu_drain(comm->gpus[number], 10000);
+	if (err)
+		mem_gpu_drain(gpu, 10000);
 	return err;
 }

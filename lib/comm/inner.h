@@ -205,8 +205,14 @@ void comm_gpus_close(struct wreath_comm *comm);
 int comm_gpu_of(const struct comm_op *op);
 /* What exec is told of the GPU. */
 int comm_gpu_args(const struct comm_op *op, struct exec_args *args);
-/* Have GPU @number do a fold that no other rank is part of; blocks. */
-int comm_gpu_move(struct wreath_comm *comm, int number, struct mem_job *job);
+/*
+ * Copy from the input of one call, at @src, to the output of one, at @dst, of
+ * the same communicator; one of them is on a GPU.  @factor: an element of
+ * @from's type to multiply by, or NULL.  Blocks.
+ */
+int comm_gpu_move(const struct comm_op *from, const void *src,
+		  const struct comm_op *to, void *dst, size_t bytes,
+		  const void *factor);
 
 /* The number of a collective, in the order of calls. */
 static inline uint64_t comm_next_seq(struct wreath_comm *comm)

@@ -265,7 +265,7 @@ int exec_tell_credit_of(struct exec_plan *plan, struct net_lane *end);
 /* The first pass of all lanes, again. */
 void exec_enter(struct exec_plan *plan);
 
-/* ---- gpu.c: operations on memory of a GPU ---- */
+/* ---- shadow.c: short operations on memory of a GPU ---- */
 
 /* Is it short enough to be combined on the host, in a shadow? */
 bool exec_is_shadowed(const struct exec_plan *plan);
@@ -273,11 +273,12 @@ bool exec_is_shadowed(const struct exec_plan *plan);
 int exec_run_shadowed(struct exec_plan *plan,
 		      int (*run)(struct exec_plan *,
 				 const struct exec_args *));
+
+/* ---- gpu.c: the others ---- */
+
 int exec_gpu_begin(struct exec_plan *plan);
 /* Nothing of the operation is left on the GPU; @err, or what comes of it. */
 int exec_gpu_end(struct exec_plan *plan, int err);
-/* Start and carry on what the GPU has taken up. */
-int exec_gpu_push(struct exec_plan *plan);
 /*
  * Give the fold of the lane's step, of @bytes, to the GPU: 0, also where it has
  * no room yet, or an error.

@@ -254,7 +254,7 @@ int exec_run_messages(struct exec_plan *plan)
 			return moved;
 		if (!n_left)
 			return await_readers(plan);
-		err = plan->n_jobs ? exec_gpu_push(plan) : 0;
+		err = plan->n_jobs ? mem_gpu_push(plan->args->gpu) : 0;
 		if (moved)
 			exec_wait_reset(&wait);
 		else if (!err)

@@ -119,7 +119,7 @@ static int run_lanes(struct exec_plan *plan,
 		}
 		if (is_done)
 			return 0;
-		err = plan->n_jobs ? exec_gpu_push(plan) : 0;
+		err = plan->n_jobs ? mem_gpu_push(plan->args->gpu) : 0;
 		if (moved)
 			exec_wait_reset(&wait);
 		else if (!err)

@@ -138,8 +138,6 @@ int mem_gpu_fold(struct mem_gpu *gpu, const struct mem_job *job,
  * must be pinned, and @bytes are not limited. */
 int mem_gpu_copy(struct mem_gpu *gpu, void *dst, const void *src, size_t bytes,
 		 uint64_t *number);
-/* Copy from device memory to the host's; blocks.  WREATH_EDEVICE. */
-int mem_gpu_peek(const void *from, size_t bytes, void *to);
 /* Start what was taken up, and carry on what is staged. */
 int mem_gpu_push(struct mem_gpu *gpu);
 /*
