@@ -156,7 +156,6 @@ static int add(struct net *net, struct net_port *port,
 	mr->gpu = region->gpu;
 	mr->base = region->base;
 	mr->bytes = region->bytes;
-	mr->needs_flush = way->needs_flush;
 	mr->next = net->mrs;
 	net->mrs = mr;
 	*out = mr;
@@ -191,9 +190,9 @@ void net_gpu_release(struct net *net)
 {
 	struct net_gpu_way *way;
 
-	net_flushers_free(net);
 	while ((way = net->ways)) {
 		net->ways = way->next;
+		net_flusher_free(way->flusher);
 		base_free(way);
 	}
 }

@@ -151,7 +151,6 @@ struct net {
 	bool must_flush; /* memory of a GPU was granted by key */
 	uint64_t n_granted; /* of it, ever */
 	struct net_gpu_way *ways;
-	struct net_flusher *flushers;
 	/* Cold. */
 	struct verbs_device *devices[NET_DEVICES_MAX];
 	int n_devices;

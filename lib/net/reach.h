@@ -23,6 +23,7 @@ struct net_gpu_way {
 	enum net_direct how;
 	int n_failed; /* allocations, before one could be registered */
 	bool needs_flush;
+	struct net_flusher *flusher; /* NULL: nothing was to be flushed yet */
 	struct net_gpu_way *next;
 };
 
@@ -68,7 +69,6 @@ struct net_mr {
 	struct net_mr *next;
 	int gpu; /* -1: memory of the host, and the rest is not used */
 	bool is_granted; /* in the operation under way */
-	bool needs_flush;
 	uint64_t used; /* when last, by net->n_granted */
 	char *base;
 	size_t bytes;
@@ -86,7 +86,8 @@ void net_mr_drop(struct net_mr **at);
 
 /* ---- flush.c ---- */
 
-void net_flushers_free(struct net *net);
+/* NULL is allowed. */
+void net_flusher_free(struct net_flusher *f);
 
 /* ---- pin.c ---- */
 

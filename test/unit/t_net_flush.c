@@ -52,12 +52,12 @@ static void flushes_once(void)
 {
 	open_with_outs();
 	OK(net_flush(nets[1], 1000));
-	CHECK(!nets[1]->flushers);
 	grant_all();
+	CHECK(!nets[1]->ways->flusher);
 	/* The second request would fail. */
 	OK(soft_fault(device(), "status=REM_ACCESS_ERR@2"));
 	OK(net_flush(nets[1], 1000));
-	CHECK(nets[1]->flushers);
+	CHECK(nets[1]->ways->flusher);
 	/* Nothing has been granted since. */
 	OK(net_flush(nets[1], 1000));
 	grant_all();
@@ -107,7 +107,7 @@ static void needs_none(void)
 	grant_all();
 	OK(soft_fault(device(), "status=REM_ACCESS_ERR@1"));
 	OK(net_flush(nets[1], 1000));
-	CHECK(!nets[1]->flushers);
+	CHECK(!nets[1]->ways->flusher);
 	CHECK(!nets[1]->mrs->is_granted);
 	close_with_outs();
 }
@@ -153,7 +153,7 @@ static void fails_to_be_made(void)
 		CHECK(net_flush(nets[1], 1000) < 0);
 		CHECK(nets[1]->failed);
 		nets[1]->failed = 0;
-		CHECK(!nets[1]->flushers == (i < 3));
+		CHECK(!nets[1]->ways->flusher == (i < 3));
 		CHECK((count_fds() == n_fds) == (i < 3));
 	}
 	grant_all();
