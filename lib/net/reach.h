@@ -38,7 +38,7 @@ struct net_direct_try {
 	const struct base_env *env;
 	char *base;
 	size_t bytes;
-	enum net_direct how; /* filled in where it is unknown */
+	enum net_direct how; /* filled in where it is unknown; NONE: off */
 	char why[NET_DIRECT_WHY];
 };
 /*
@@ -60,6 +60,10 @@ int net_gpu_key(struct net *net, struct net_port *port,
 void net_gpu_release(struct net *net);
 
 /* ---- mr.c ---- */
+
+#define NET_MR_ACCESS                                                          \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
+	 IBV_ACCESS_REMOTE_READ)
 
 /* A user's region, registered with a port. */
 struct net_mr {
