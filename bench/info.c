@@ -140,8 +140,7 @@ static void print(const struct info *info)
 		       table[i].help);
 }
 
-/* An empty one is null. */
-static void json_text(const char *text)
+void info_json_text(const char *text)
 {
 	if (text[0])
 		bench_json_string(stdout, text);
@@ -149,7 +148,7 @@ static void json_text(const char *text)
 		printf("null");
 }
 
-static void json_pair(const char *name, const char *value)
+void info_json_pair(const char *name, const char *value)
 {
 	printf("\"%s\": ", name);
 	bench_json_string(stdout, value);
@@ -160,11 +159,11 @@ static void json_port(const struct info_port *port)
 	int i;
 
 	printf("{\"port\": %d, ", port->number);
-	json_pair("state", port->state);
+	info_json_pair("state", port->state);
 	printf(", ");
-	json_pair("link_layer", port->link_layer);
+	info_json_pair("link_layer", port->link_layer);
 	printf(", ");
-	json_pair("refusal", port->refusal);
+	info_json_pair("refusal", port->refusal);
 	printf(", \"rate_gbps\": %g, \"latency_us\": %g, \"mtu\": %d, "
 	       "\"lid\": %d, \"gids\": [", port->rate_gbps, port->latency_us,
 	       port->mtu, port->lid);
@@ -172,15 +171,15 @@ static void json_port(const struct info_port *port)
 		const struct info_gid *gid = &port->gids[i];
 
 		printf("%s{\"index\": %d, ", i ? ", " : "", gid->index);
-		json_pair("gid", gid->text);
+		info_json_pair("gid", gid->text);
 		printf(", ");
-		json_pair("type", gid->type);
+		info_json_pair("type", gid->type);
 		printf(", ");
-		json_pair("address", gid->address);
+		info_json_pair("address", gid->address);
 		printf(", \"prefix\": %d, ", gid->prefix);
-		json_pair("interface", gid->interface);
+		info_json_pair("interface", gid->interface);
 		printf(", ");
-		json_pair("verdict", gid->verdict);
+		info_json_pair("verdict", gid->verdict);
 		printf("}");
 	}
 	printf("]}");
@@ -191,12 +190,12 @@ static void json_device(const struct info_device *device)
 	int p;
 
 	printf("{");
-	json_pair("name", device->name);
+	info_json_pair("name", device->name);
 	printf(", ");
-	json_pair("firmware", device->firmware);
+	info_json_pair("firmware", device->firmware);
 	if (device->error[0]) {
 		printf(", ");
-		json_pair("error", device->error);
+		info_json_pair("error", device->error);
 	}
 	printf(", \"ports\": [");
 	for (p = 0; p < device->n_ports; p++) {
@@ -211,9 +210,9 @@ static void json_source(const struct info_source *source)
 	int i;
 
 	printf("    {");
-	json_pair("source", source->name);
+	info_json_pair("source", source->name);
 	printf(", \"error\": ");
-	json_text(source->error);
+	info_json_text(source->error);
 	printf(", \"devices\": [");
 	for (i = 0; i < source->n_devices; i++) {
 		printf("%s", i ? ", " : "");
@@ -227,13 +226,13 @@ static void json_rails(const char *where, const struct info_rails *rails)
 	int i;
 
 	printf("\"%s\": {\"error\": ", where);
-	json_text(rails->error);
+	info_json_text(rails->error);
 	printf(", \"rails\": [");
 	for (i = 0; i < rails->n; i++) {
 		printf("%s{", i ? ", " : "");
-		json_pair("port", rails->rails[i].name);
+		info_json_pair("port", rails->rails[i].name);
 		printf(", ");
-		json_pair("link_layer", rails->rails[i].link_layer);
+		info_json_pair("link_layer", rails->rails[i].link_layer);
 		printf(", \"rate_gbps\": %g}", rails->rails[i].rate_gbps);
 	}
 	printf("]}");
@@ -245,17 +244,17 @@ static void print_json(const struct info *info)
 	int i;
 
 	printf("{\n  ");
-	json_pair("version", bench_version());
+	info_json_pair("version", bench_version());
 	printf(",\n  ");
-	json_pair("host", info->host);
+	info_json_pair("host", info->host);
 	printf(",\n  \"cores\": %d,\n  ", topo_n_cores());
-	json_pair("kernels", reduce_isa());
+	info_json_pair("kernels", reduce_isa());
 	printf(",\n  \"sources\": [\n");
 	json_source(&info->sources[0]);
 	printf(",\n");
 	json_source(&info->sources[1]);
 	printf("\n  ],\n  \"librdmacm\": {\"error\": ");
-	json_text(info->no_cm);
+	info_json_text(info->no_cm);
 	printf("},\n  \"rails\": {\n    ");
 	json_rails("within_host", &info->near);
 	printf(",\n    ");
@@ -265,14 +264,14 @@ static void print_json(const struct info *info)
 	printf(",\n  \"settings\": [");
 	for (i = 0; info->has_env && i < BASE_N_ENV; i++) {
 		printf("%s\n    {", i ? "," : "");
-		json_pair("name", table[i].name);
+		info_json_pair("name", table[i].name);
 		printf(", ");
-		json_pair("value", shown(info, i));
+		info_json_pair("value", shown(info, i));
 		printf(", ");
-		json_pair("source", info->env.is_set[i] ? "environment"
+		info_json_pair("source", info->env.is_set[i] ? "environment"
 							: "default");
 		printf(", ");
-		json_pair("help", table[i].help);
+		info_json_pair("help", table[i].help);
 		printf("}");
 	}
 	printf("\n  ]\n}\n");

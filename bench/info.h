@@ -105,6 +105,9 @@ void info_probe_gpus(const struct base_env *env,
 		     int (*get_soft)(const struct verbs_table **out),
 		     struct info_gpus *gpus);
 void info_print_gpus(const struct info_gpus *gpus);
+/* A string, or null where it is empty. */
+void info_json_text(const char *text);
+void info_json_pair(const char *name, const char *value);
 void info_json_gpus(const struct info_gpus *gpus);
 void info_release(struct info_source *source);
 

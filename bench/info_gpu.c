@@ -35,41 +35,26 @@ void info_print_gpus(const struct info_gpus *gpus)
 		print_gpu(&gpus->gpus[i], i);
 }
 
-static void json_pair(const char *name, const char *value)
-{
-	printf("\"%s\": ", name);
-	bench_json_string(stdout, value);
-}
-
-/* An empty one is null. */
-static void json_maybe(const char *name, const char *value)
-{
-	if (value[0])
-		json_pair(name, value);
-	else
-		printf("\"%s\": null", name);
-}
-
 static void json_gpu(const struct info_gpu *gpu, int number)
 {
 	int i;
 
-	printf("{\"gpu\": %d, ", number);
-	json_maybe("error", gpu->error);
+	printf("{\"gpu\": %d, \"error\": ", number);
+	info_json_text(gpu->error);
 	printf(", ");
-	json_pair("name", gpu->name);
+	info_json_pair("name", gpu->name);
 	printf(", ");
-	json_pair("pci", gpu->pci);
+	info_json_pair("pci", gpu->pci);
 	printf(", \"bytes\": %zu, \"major\": %d, \"minor\": %d, "
-	       "\"needs_flush\": %s, ", gpu->bytes, gpu->major, gpu->minor,
-	       gpu->needs_flush ? "true" : "false");
-	json_maybe("no_kernels", gpu->no_kernels);
+	       "\"needs_flush\": %s, \"no_kernels\": ", gpu->bytes,
+	       gpu->major, gpu->minor, gpu->needs_flush ? "true" : "false");
+	info_json_text(gpu->no_kernels);
 	printf(", \"devices\": [");
 	for (i = 0; i < gpu->n_ways; i++) {
 		printf("%s{", i ? ", " : "");
-		json_pair("name", gpu->ways[i].device);
+		info_json_pair("name", gpu->ways[i].device);
 		printf(", ");
-		json_pair("reaches", gpu->ways[i].text);
+		info_json_pair("reaches", gpu->ways[i].text);
 		printf("}");
 	}
 	printf("]}");
@@ -79,8 +64,8 @@ void info_json_gpus(const struct info_gpus *gpus)
 {
 	int i;
 
-	printf("\"gpus\": {");
-	json_maybe("error", gpus->none);
+	printf("\"gpus\": {\"error\": ");
+	info_json_text(gpus->none);
 	printf(", \"gpus\": [");
 	for (i = 0; i < gpus->n; i++) {
 		printf("%s", i ? ", " : "");

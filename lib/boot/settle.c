@@ -3,9 +3,6 @@
  * The chair died between the words of two ranks: whether all go on must be
  * found out from the others.
  */
-#define _GNU_SOURCE
-#include <poll.h>
-
 #include "sock.h"
 #include "survey.h"
 
@@ -13,16 +10,10 @@
  * left what was joined: that takes milliseconds. */
 #define SETTLE_MS 200
 
-static bool listens(const struct boot_addr *addr)
+static bool listens(struct boot_survey *survey, const struct boot_addr *addr)
 {
-	uint64_t deadline_ns =
-		base_now_ns() + (uint64_t)BOOT_SILENT_MS * 1000000;
-	int fd = boot_sock_connect(addr);
-	bool is_there = fd >= 0 && boot_sock_wait(fd, POLLOUT, deadline_ns) &&
-			!boot_sock_connected(fd);
-
-	boot_sock_close(&fd);
-	return is_there;
+	boot_sock_close(&survey->chair.fd);
+	return !boot_survey_connect(survey, addr);
 }
 
 /*
@@ -33,18 +24,18 @@ static bool listens(const struct boot_addr *addr)
  * has failed: such a rank lives, since it still listens for a survey, and no
  * longer where it joined.
  */
-bool boot_settle(const struct boot_survey *survey, const struct boot *joined)
+bool boot_settle(struct boot_survey *survey, const struct boot *joined)
 {
 	const struct boot *boot = survey->boot;
 	int to = 0;
 	int i;
 
-	poll(NULL, 0, SETTLE_MS);
+	base_sleep_ms(SETTLE_MS);
 	for (i = 0; i < boot->n_ranks; i++) {
 		if (!boot_map_has(survey->survivors, i))
 			continue;
-		if (i != boot->rank && !listens(&joined->addrs[to]) &&
-		    listens(&boot->addrs[i]))
+		if (i != boot->rank && !listens(survey, &joined->addrs[to]) &&
+		    listens(survey, &boot->addrs[i]))
 			return false;
 		to++;
 	}

@@ -36,12 +36,11 @@ static bool await(struct boot_survey *survey, short events,
 	return true;
 }
 
-/* 0, or a negative errno: -ETIMEDOUT also when we are stopped. */
-static int connect_to(struct boot_survey *survey, int rank)
+int boot_survey_connect(struct boot_survey *survey, const struct boot_addr *to)
 {
 	uint64_t deadline_ns = after(base_now_ns(), BOOT_SILENT_MS);
 
-	survey->chair.fd = boot_sock_connect(&survey->boot->addrs[rank]);
+	survey->chair.fd = boot_sock_connect(to);
 	if (survey->chair.fd < 0)
 		return survey->chair.fd;
 	if (!await(survey, POLLOUT, deadline_ns))
@@ -131,7 +130,8 @@ static int try_rank(struct boot_survey *survey, int rank, int *result)
 	int pause_ms = 1;
 
 	for (;;) {
-		int err = connect_to(survey, rank);
+		int err = boot_survey_connect(survey,
+					      &survey->boot->addrs[rank]);
 
 		*result = 0;
 		if (err && boot_errno_is_ours(err))
@@ -314,7 +314,7 @@ static int member_end(struct boot_survey *survey, int err,
 	if (got > 0 && chair->head.type == BOOT_OUTCOME)
 		return boot_talk_error(chair);
 	if (!err && joined && boot_settle(survey, joined))
-		return 0;
+		return survey->stopped;
 	lost_chair(survey);
 	return WREATH_EAGAIN;
 }

@@ -125,10 +125,15 @@ bool boot_survey_stopped(struct boot_survey *survey);
 bool boot_errno_is_ours(int err);
 int boot_survey_no_socket(const struct boot_survey *survey, int err);
 
+/* ---- survey.c ---- */
+
+/* Open chair.fd: 0, or a negative errno, -ETIMEDOUT also when stopped. */
+int boot_survey_connect(struct boot_survey *survey, const struct boot_addr *to);
+
 /* ---- settle.c ---- */
 
 /* The chair has died: do all go on with what they @joined?  Takes a moment. */
-bool boot_settle(const struct boot_survey *survey, const struct boot *joined);
+bool boot_settle(struct boot_survey *survey, const struct boot *joined);
 
 /* ---- chair.c ---- */
 

@@ -87,6 +87,20 @@ int net_box_new(struct net_port *port, size_t bytes, int access,
 			    mr);
 }
 
+int net_qp_init(struct net_port *port, struct ibv_qp *qp, int access)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = port->pkey_index,
+		.port_num = (uint8_t)port->number,
+		.qp_access_flags = (unsigned int)access,
+	};
+
+	return verbs_qp_modify(port->device, qp, &attr,
+			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				       IBV_QP_ACCESS_FLAGS);
+}
+
 int net_qp_new(struct net_conn *conn)
 {
 	struct net_port *port = conn->port;
@@ -100,13 +114,6 @@ int net_qp_new(struct net_conn *conn)
 			.max_recv_sge = 1,
 			.max_inline_data = NET_INLINE},
 	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.pkey_index = port->pkey_index,
-		.port_num = (uint8_t)port->number,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ,
-	};
 	int err = verbs_qp_new(port->device, port->pd, &init, &conn->qp);
 	int i;
 
@@ -118,9 +125,8 @@ int net_qp_new(struct net_conn *conn)
 	if (err)
 		return err;
 	conn->max_inline = init.cap.max_inline_data;
-	err = verbs_qp_modify(port->device, conn->qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				      IBV_QP_ACCESS_FLAGS);
+	err = net_qp_init(port, conn->qp,
+			  IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	for (i = 0; i < NET_RQ_DEPTH && !err; i++)
 		err = net_recv_post(conn);
 	return err;

@@ -6,10 +6,6 @@
 
 #include "net/reach.h"
 
-#define ACCESS                                                                 \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
-	 IBV_ACCESS_REMOTE_READ)
-
 /* The order of WREATH_GPU_DIRECT's words. */
 enum setting {
 	SETTING_AUTO,
@@ -56,7 +52,7 @@ static int by_dmabuf(struct net_direct_try *with, struct ibv_mr **out)
 	if (!err) {
 		err = verbs_mr_dmabuf(with->device, with->pd, fd, offset,
 				      with->bytes, (uintptr_t)with->base,
-				      ACCESS, out);
+				      NET_MR_ACCESS, out);
 		close(fd);
 	}
 	if (err)
@@ -69,7 +65,7 @@ static int by_peermem(struct net_direct_try *with, struct ibv_mr **out)
 {
 	bool is_soft = with->device->verbs->map != NULL;
 	int err = verbs_mr_new(with->device, with->pd, with->base, with->bytes,
-			       -1, 0, ACCESS, out);
+			       -1, 0, NET_MR_ACCESS, out);
 
 	if (err)
 		add_why(with, "nvidia-peermem",
@@ -87,6 +83,7 @@ int net_direct_register(struct net_direct_try *with, struct ibv_mr **out)
 
 	with->why[0] = 0;
 	if (setting == SETTING_OFF) {
+		with->how = NET_DIRECT_NONE;
 		snprintf(with->why, sizeof(with->why),
 			 "WREATH_GPU_DIRECT=off");
 		return WREATH_EUNSUP;

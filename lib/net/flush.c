@@ -19,17 +19,19 @@ struct net_flusher {
 	char *box; /* where READs land */
 	int fd;
 	struct ibv_mr *mr;
-	struct net_flusher *next;
 };
 
 #define BOX_BYTES 4096
 /* A flush is some microseconds long: the time is looked at so often. */
 #define LOOK_EVERY 64
 
-static void flusher_free(struct net_flusher *f)
+void net_flusher_free(struct net_flusher *f)
 {
-	struct verbs_device *device = f->port->device;
+	struct verbs_device *device;
 
+	if (!f)
+		return;
+	device = f->port->device;
 	verbs_qp_free(device, f->qp);
 	verbs_cq_free(device, f->cq);
 	verbs_mr_free(device, f->mr);
@@ -37,74 +39,30 @@ static void flusher_free(struct net_flusher *f)
 	base_free(f);
 }
 
-void net_flushers_free(struct net *net)
-{
-	struct net_flusher *f;
-
-	while ((f = net->flushers)) {
-		net->flushers = f->next;
-		flusher_free(f);
-	}
-}
-
-static int to_init(const struct net_flusher *f)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.pkey_index = f->port->pkey_index,
-		.port_num = (uint8_t)f->port->number,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ,
-	};
-
-	return verbs_qp_modify(f->port->device, f->qp, &attr,
-			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				       IBV_QP_ACCESS_FLAGS);
-}
-
-static int to_rtr(const struct net_flusher *f, const struct base_env *env)
+/* Connected to itself. */
+static int flusher_ready(const struct net_flusher *f,
+			 const struct base_env *env)
 {
 	struct net_port *port = f->port;
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
 		.path_mtu = port->attr.active_mtu,
 		.dest_qp_num = f->qp->qp_num,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = NET_RNR_TIMER,
 	};
 	union ibv_gid gid;
-	int index;
+	int err, index;
 
 	memcpy(gid.raw, port->gids[0].raw, sizeof(gid.raw));
 	index = net_gid_index(port, &gid);
 	net_address_fill(port, &gid, &gid, index < 0 ? 0 : index, env,
 			 &attr.ah_attr);
 	attr.ah_attr.dlid = port->attr.lid;
-	return verbs_qp_modify(port->device, f->qp, &attr,
-			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				       IBV_QP_MAX_DEST_RD_ATOMIC |
-				       IBV_QP_MIN_RNR_TIMER);
+	err = net_qp_init(port, f->qp, IBV_ACCESS_REMOTE_READ);
+	if (!err)
+		err = net_qp_rtr(port, f->qp, &attr);
+	return err ? err : net_qp_rts(port, f->qp, 0, env);
 }
 
-static int to_rts(const struct net_flusher *f, const struct base_env *env)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS,
-		.max_rd_atomic = 1,
-		.retry_cnt = NET_RETRIES,
-		.rnr_retry = NET_RETRIES,
-		.timeout = net_timeout_exponent(
-			env->value[BASE_ENV_QP_TIMEOUT]),
-	};
-
-	return verbs_qp_modify(f->port->device, f->qp, &attr,
-			       IBV_QP_STATE | IBV_QP_SQ_PSN |
-				       IBV_QP_MAX_QP_RD_ATOMIC |
-				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				       IBV_QP_TIMEOUT);
-}
-
-static int flusher_new(struct net *net, struct net_port *port,
+static int flusher_new(struct net_port *port, const struct base_env *env,
 		       struct net_flusher **out)
 {
 	struct net_flusher *f = base_alloc(1, sizeof(*f));
@@ -127,19 +85,12 @@ static int flusher_new(struct net *net, struct net_port *port,
 	if (!err)
 		err = verbs_qp_new(port->device, port->pd, &init, &f->qp);
 	if (!err)
-		err = to_init(f);
-	if (!err)
-		err = to_rtr(f, net->env);
-	if (!err)
-		err = to_rts(f, net->env);
-	if (err) {
-		flusher_free(f);
-		return err;
-	}
-	f->next = net->flushers;
-	net->flushers = f;
-	*out = f;
-	return 0;
+		err = flusher_ready(f, env);
+	if (err)
+		net_flusher_free(f);
+	else
+		*out = f;
+	return err;
 }
 
 static int failed(const struct net *net, const struct net_mr *mr,
@@ -170,9 +121,10 @@ static int wait_for(const struct net *net, const struct net_flusher *f,
 	return 0;
 }
 
-static int flush_mr(struct net *net, const struct net_mr *mr, uint64_t end_ns)
+static int flush_way(const struct net *net, struct net_gpu_way *way,
+		     const struct net_mr *mr, uint64_t end_ns)
 {
-	struct net_flusher *f;
+	const struct net_flusher *f;
 	struct ibv_sge sge = {.length = 1};
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
@@ -181,16 +133,13 @@ static int flush_mr(struct net *net, const struct net_mr *mr, uint64_t end_ns)
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 	struct ibv_send_wr *bad;
-	int err;
+	int err = way->flusher ? 0
+			       : flusher_new(way->port, net->env,
+					     &way->flusher);
 
-	for (f = net->flushers; f; f = f->next)
-		if (f->port == mr->port)
-			break;
-	if (!f) {
-		err = flusher_new(net, mr->port, &f);
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
+	f = way->flusher;
 	sge.addr = (uintptr_t)f->box;
 	sge.lkey = f->mr->lkey;
 	wr.wr.rdma.remote_addr = (uintptr_t)mr->base;
@@ -201,27 +150,32 @@ static int flush_mr(struct net *net, const struct net_mr *mr, uint64_t end_ns)
 }
 
 /* One of a GPU is enough for all that a port wrote there. */
-static bool is_flushed(const struct net *net, const struct net_mr *to)
+static const struct net_mr *granted_by(const struct net *net,
+				       const struct net_gpu_way *way)
 {
 	const struct net_mr *mr;
 
-	for (mr = net->mrs; mr && mr != to; mr = mr->next)
-		if (mr->is_granted && mr->port == to->port &&
-		    mr->gpu == to->gpu)
-			return true;
-	return false;
+	for (mr = net->mrs; mr; mr = mr->next)
+		if (mr->is_granted && mr->port == way->port &&
+		    mr->gpu == way->gpu)
+			return mr;
+	return NULL;
 }
 
 /* What is granted; it stays so. */
 static int flush_all(struct net *net, int64_t timeout_ms)
 {
 	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000u;
-	struct net_mr *mr;
+	struct net_gpu_way *way;
 	int err = 0;
 
-	for (mr = net->mrs; mr && !err; mr = mr->next)
-		if (mr->is_granted && mr->needs_flush && !is_flushed(net, mr))
-			err = flush_mr(net, mr, end_ns);
+	for (way = net->ways; way && !err; way = way->next) {
+		const struct net_mr *mr =
+			way->needs_flush ? granted_by(net, way) : NULL;
+
+		if (mr)
+			err = flush_way(net, way, mr, end_ns);
+	}
 	if (err)
 		net->failed = err;
 	return err;

@@ -48,7 +48,7 @@ static void tell(const struct net_gpu_way *way,
 	}
 	/* Of the soft device nobody expects it, and who switched it off knows
 	 * it. */
-	if (!port->is_soft && with->env->value[BASE_ENV_GPU_DIRECT] != 3)
+	if (!port->is_soft && with->how != NET_DIRECT_NONE)
 		level = BASE_LOG_WARN;
 	base_log(level,
 		 "%s does not reach memory of GPU %d, which goes through "
@@ -84,8 +84,9 @@ static void register_with(struct net *net, struct net_gpu_way *way,
 		return; /* others can: what it was is in the log */
 	if (!way->n_failed++)
 		tell(way, &with, false);
-	if (way->n_failed == TRIES || net->env->value[BASE_ENV_GPU_DIRECT] == 3)
-		way->how = NET_DIRECT_NONE;
+	if (way->n_failed == TRIES)
+		with.how = NET_DIRECT_NONE;
+	way->how = with.how;
 }
 
 /* Is the allocation still there? */
@@ -156,7 +157,6 @@ static int add(struct net *net, struct net_port *port,
 	mr->gpu = region->gpu;
 	mr->base = region->base;
 	mr->bytes = region->bytes;
-	mr->needs_flush = way->needs_flush;
 	mr->next = net->mrs;
 	net->mrs = mr;
 	*out = mr;
@@ -170,8 +170,7 @@ int net_gpu_key(struct net *net, struct net_port *port,
 	int err = 0;
 
 	for (mr = net->mrs; mr; mr = mr->next)
-		if (mr->region == region->id && mr->port == port &&
-		    mr->gpu >= 0)
+		if (mr->region == region->id && mr->port == port)
 			break;
 	if (!mr)
 		err = add(net, port, region, &mr);
@@ -191,9 +190,9 @@ void net_gpu_release(struct net *net)
 {
 	struct net_gpu_way *way;
 
-	net_flushers_free(net);
 	while ((way = net->ways)) {
 		net->ways = way->next;
+		net_flusher_free(way->flusher);
 		base_free(way);
 	}
 }

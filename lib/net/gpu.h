@@ -18,7 +18,6 @@
 struct base_env;
 struct net;
 struct net_conn;
-struct net_flusher;
 struct net_gpu_way;
 struct verbs_device;
 

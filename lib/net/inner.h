@@ -332,9 +332,13 @@ static inline void net_unmap(struct net_conn *conn, const void *mapped)
 		conn->port->device->verbs->unmap(conn->qp, mapped);
 }
 
-int net_qp_new(struct net_conn *conn);
-
-/* ready.c: move the queue pair on to where it sends, by conn->other. */
+/* Move a queue pair on, with what is the same for all; @attr has the rest. */
+int net_qp_init(struct net_port *port, struct ibv_qp *qp, int access);
+int net_qp_rtr(struct net_port *port, struct ibv_qp *qp,
+	       struct ibv_qp_attr *attr);
+int net_qp_rts(struct net_port *port, struct ibv_qp *qp, uint32_t psn,
+	       const struct base_env *env);
+/* ready.c: @conn's, to where it sends, by conn->other. */
 int net_qp_ready(struct net_conn *conn);
 
 /* The retry time of the exponent @t, once. */

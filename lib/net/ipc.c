@@ -202,7 +202,7 @@ bool net_ipc_grant(struct net_conn *conn, const struct mem_where *where,
 		       &export, sizeof(export));
 		exports->ids[i] = where->id;
 	}
-	exports->granted[i] = ++exports->n_granted;
+	exports->granted[i] = ++conn->net->n_granted;
 	*key = key_of(i, where->id);
 	return true;
 }
@@ -227,6 +227,10 @@ void *net_ipc_map(struct net_conn *conn, uint32_t key, uint64_t address,
 	void *out = NULL;
 	int err;
 
+	if (!conn->mailbox_map) {
+		net->failed = failed(conn, "its exports are out of reach");
+		return NULL;
+	}
 	/* A copy: what is checked stays what is used. */
 	memcpy(&export,
 	       conn->mailbox_map + NET_BOX_EXPORTS + i * NET_EXPORT_BYTES,

@@ -69,10 +69,7 @@ static int add(struct net *net, struct net_port *port,
 	if (!mr)
 		return WREATH_ENOMEM;
 	err = verbs_mr_new(port->device, port->pd, region->base, region->bytes,
-			   region->fd, 0,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ,
-			   &mr->mr);
+			   region->fd, 0, NET_MR_ACCESS, &mr->mr);
 	if (err) {
 		base_free(mr);
 		return err;

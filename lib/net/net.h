@@ -112,7 +112,7 @@ struct net_conn {
 	struct net_cm_conn *cm; /* where librdmacm connects, else NULL */
 	uint64_t bytes_sent;
 	struct net_exports exports;
-	bool is_pinned, has_pinned; /* net_conn_pin() */
+	bool has_pinned; /* net_conn_pin() */
 	unsigned int n_pinned;
 };
 
@@ -149,9 +149,8 @@ struct net {
 	struct mem_gpu *gpu;
 	bool has_ipc; /* ranks of this host import each other's GPU memory */
 	bool must_flush; /* memory of a GPU was granted by key */
-	uint64_t n_granted; /* of it, ever */
+	uint64_t n_granted; /* places in memory of GPUs, ever */
 	struct net_gpu_way *ways;
-	struct net_flusher *flushers;
 	/* Cold. */
 	struct verbs_device *devices[NET_DEVICES_MAX];
 	int n_devices;

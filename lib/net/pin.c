@@ -10,8 +10,9 @@ static void *part_of(const struct net_conn *conn, unsigned int i, size_t *bytes)
 	/* The stage is not there where the peer's slots are mapped. */
 	char *parts[] = {conn->mailbox, conn->stage, conn->mailbox_map};
 
+	_Static_assert(base_countof(parts) == NET_PINS, "all of them");
 	*bytes = i == 1 ? conn->stage_bytes : conn->mailbox_bytes;
-	return i < base_countof(parts) ? parts[i] : NULL;
+	return parts[i];
 }
 
 bool net_conn_pin(struct net_conn *conn)
@@ -20,7 +21,7 @@ bool net_conn_pin(struct net_conn *conn)
 
 	/* Without a GPU nothing is known that would stay true. */
 	if (conn->has_pinned || mem_gpu_held() < 0)
-		return conn->is_pinned;
+		return conn->n_pinned == NET_PINS;
 	/* What is pinned stays so, also where the rest cannot be now, or ever:
 	 * to take it back may take long. */
 	for (; conn->n_pinned < NET_PINS; conn->n_pinned++) {
@@ -32,9 +33,8 @@ bool net_conn_pin(struct net_conn *conn)
 		if (err)
 			break;
 	}
-	conn->is_pinned = !err;
 	conn->has_pinned = err != WREATH_EAGAIN;
-	return conn->is_pinned;
+	return !err;
 }
 
 void net_pin(struct net *net)
@@ -55,5 +55,4 @@ void net_conn_unpin(struct net_conn *conn)
 		if (part)
 			mem_unpin(part);
 	}
-	conn->is_pinned = false;
 }

@@ -91,8 +91,7 @@ bool net_place_take_one(struct net_conn *conn, enum net_place_kind kind,
 #define NET_EXPORTS 8
 struct net_exports {
 	uint64_t ids[NET_EXPORTS]; /* of the allocations; 0: none */
-	uint64_t granted[NET_EXPORTS]; /* when last */
-	uint64_t n_granted;
+	uint64_t granted[NET_EXPORTS]; /* when last, by net->n_granted */
 };
 
 /* Of one kind: those that have come, and are not taken yet. */

@@ -23,6 +23,7 @@ struct net_gpu_way {
 	enum net_direct how;
 	int n_failed; /* allocations, before one could be registered */
 	bool needs_flush;
+	struct net_flusher *flusher; /* NULL: nothing was to be flushed yet */
 	struct net_gpu_way *next;
 };
 
@@ -37,7 +38,7 @@ struct net_direct_try {
 	const struct base_env *env;
 	char *base;
 	size_t bytes;
-	enum net_direct how; /* filled in where it is unknown */
+	enum net_direct how; /* filled in where it is unknown; NONE: off */
 	char why[NET_DIRECT_WHY];
 };
 /*
@@ -60,6 +61,10 @@ void net_gpu_release(struct net *net);
 
 /* ---- mr.c ---- */
 
+#define NET_MR_ACCESS                                                          \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
+	 IBV_ACCESS_REMOTE_READ)
+
 /* A user's region, registered with a port. */
 struct net_mr {
 	uint64_t region;
@@ -68,7 +73,6 @@ struct net_mr {
 	struct net_mr *next;
 	int gpu; /* -1: memory of the host, and the rest is not used */
 	bool is_granted; /* in the operation under way */
-	bool needs_flush;
 	uint64_t used; /* when last, by net->n_granted */
 	char *base;
 	size_t bytes;
@@ -86,7 +90,8 @@ void net_mr_drop(struct net_mr **at);
 
 /* ---- flush.c ---- */
 
-void net_flushers_free(struct net *net);
+/* NULL is allowed. */
+void net_flusher_free(struct net_flusher *f);
 
 /* ---- pin.c ---- */
 

@@ -58,14 +58,24 @@ static int other_way(int err)
 	       err == WREATH_EDEVICE ? WREATH_EAGAIN : err;
 }
 
+int net_qp_rtr(struct net_port *port, struct ibv_qp *qp,
+	       struct ibv_qp_attr *attr)
+{
+	attr->qp_state = IBV_QPS_RTR;
+	attr->max_dest_rd_atomic = 1;
+	attr->min_rnr_timer = NET_RNR_TIMER;
+	return verbs_qp_modify(port->device, qp, attr,
+			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				       IBV_QP_MAX_DEST_RD_ATOMIC |
+				       IBV_QP_MIN_RNR_TIMER);
+}
+
 static int to_rtr(struct net_conn *conn)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
 		.dest_qp_num = conn->other.qpn,
 		.rq_psn = conn->other.psn,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = NET_RNR_TIMER,
 	};
 	int err;
 
@@ -74,12 +84,7 @@ static int to_rtr(struct net_conn *conn)
 				: (enum ibv_mtu)conn->local.mtu;
 	err = net_address(conn, conn->net->env, &attr.ah_attr);
 	if (!err)
-		err = verbs_qp_modify(conn->port->device, conn->qp, &attr,
-				      IBV_QP_STATE | IBV_QP_AV |
-					      IBV_QP_PATH_MTU |
-					      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					      IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER);
+		err = net_qp_rtr(conn->port, conn->qp, &attr);
 	return other_way(err);
 }
 
@@ -97,19 +102,20 @@ static int look_for_way(struct net_conn *conn)
 	return other_way(err);
 }
 
-static int to_rts(struct net_conn *conn)
+int net_qp_rts(struct net_port *port, struct ibv_qp *qp, uint32_t psn,
+	       const struct base_env *env)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = conn->local.psn,
+		.sq_psn = psn,
 		.max_rd_atomic = 1,
 		.retry_cnt = NET_RETRIES,
 		.rnr_retry = NET_RETRIES,
 		.timeout = net_timeout_exponent(
-			conn->net->env->value[BASE_ENV_QP_TIMEOUT]),
+			env->value[BASE_ENV_QP_TIMEOUT]),
 	};
 
-	return verbs_qp_modify(conn->port->device, conn->qp, &attr,
+	return verbs_qp_modify(port->device, qp, &attr,
 			       IBV_QP_STATE | IBV_QP_SQ_PSN |
 				       IBV_QP_MAX_QP_RD_ATOMIC |
 				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -120,7 +126,8 @@ int net_qp_ready(struct net_conn *conn)
 {
 	int err = to_rtr(conn);
 
-	return err ? err : to_rts(conn);
+	return err ? err : net_qp_rts(conn->port, conn->qp, conn->local.psn,
+				      conn->net->env);
 }
 
 static int make_stage(struct net_conn *conn)

@@ -124,9 +124,9 @@ static bool is_reached(char *at, size_t bytes)
 	char ends[2];
 	struct iovec near[2] = {{&ends[0], 1}, {&ends[1], 1}};
 	struct iovec far[2] = {{at, 1}, {at + bytes - 1, 1}};
+	ssize_t n = process_vm_readv(getpid(), near, 2, far, 2, 0);
 
-	return process_vm_readv(getpid(), near, 2, far, 2, 0) == 2 ||
-	       errno == EPERM || errno == ENOSYS;
+	return n == 2 || (n < 0 && (errno == EPERM || errno == ENOSYS));
 }
 
 static bool seal(int fd)

@@ -283,6 +283,33 @@ static void what_is_beyond_an_allocation_is_not_granted(void **unused)
 	gpu_case("", grants_too_much);
 }
 
+/* As if slots were mapped, where they are not. */
+static void exports_out_of_reach(void)
+{
+	struct mem_where where[2];
+	struct net_granting what;
+	void *out;
+
+	pair_open("completion", gpus);
+	nets[0]->gpu = open_gpu(0, 4096);
+	out = (void *)(uintptr_t)kit_alloc(BYTES);
+	what = gpu_granting(out, NULL, where);
+	conns[1]->port->line_order = true;
+	OK(net_place_grant(conns[1], &what, 1));
+	CHECK(conns[1]->granted == OUTPUTS);
+	CHECK(!take(conns[0], 1));
+	CHECK(nets[0]->failed == WREATH_ENET && tells("out of reach"));
+	mem_gpu_close(nets[0]->gpu);
+	OK(CU(cuMemFree_v2)((uintptr_t)out));
+	pair_close(gpus);
+}
+
+static void an_export_that_cannot_be_read_breaks_the_net(void **unused)
+{
+	(void)unused;
+	gpu_case("", exports_out_of_reach);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +319,7 @@ int main(void)
 		cmocka_unit_test(
 			an_export_that_is_a_lie_breaks_no_more_than_the_net),
 		cmocka_unit_test(what_is_beyond_an_allocation_is_not_granted),
+		cmocka_unit_test(an_export_that_cannot_be_read_breaks_the_net),
 	};
 
 	alarm(100);

@@ -249,7 +249,7 @@ static void cannot_be_registered(void)
 		OK(net_flush(nets[1], 1000));
 	}
 	CHECK(nets[1]->ways->how == NET_DIRECT_NONE);
-	CHECK(!nets[1]->flushers);
+	CHECK(!nets[1]->ways->flusher);
 	for (i = 0; i < base_countof(out); i++)
 		gpu_free(out[i]);
 	pair_close(gpus);
