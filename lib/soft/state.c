@@ -173,8 +173,11 @@ static void apply(struct soft_qp *qp, enum ibv_qp_state to)
 		soft_fail(qp);
 		return;
 	}
-	if (to == IBV_QPS_RESET)
+	if (to == IBV_QPS_RESET) {
 		reset(qp);
+		/* What the peer still says is about what there was. */
+		qp->epoch++;
+	}
 	if (to == IBV_QPS_INIT) {
 		soft_lock(&qp->rq_lock);
 		qp->rq_is_open = !qp->srq;

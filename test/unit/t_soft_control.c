@@ -231,6 +231,36 @@ static void polling_survives_rubbish_in_our_own_words(void **state)
 	pair_close(&a, &b);
 }
 
+/* A queue pair that was reset has another life, of which its peer's notes about
+ * the one before say nothing. */
+static void a_note_of_another_life_is_not_heard(void **state)
+{
+	struct pair_args args = {0};
+	struct pair_end a, b;
+	struct soft_qp *qp;
+	uint32_t epoch;
+
+	(void)state;
+	pair_open(&a, &b, &args);
+	qp = (struct soft_qp *)(void *)b.qp;
+	epoch = qp->epoch;
+	assert_int_equal(pair_to(&a, IBV_QPS_RESET), 0);
+	assert_int_equal(pair_to(&b, IBV_QPS_RESET), 0);
+	assert_int_equal(pair_to_init(&b, &args), 0);
+	soft_note_take(soft_context_of(b.context), qp->slot, epoch,
+		       SOFT_NOTE_ERROR);
+	assert_int_equal(pair_state(&b), IBV_QPS_INIT);
+	pair_connect(&a, &b.card, &args);
+	assert_int_equal(pair_to_rtr(&b, &args), 0);
+	assert_int_equal(pair_to_rts(&b, &args), 0);
+	pair_still_works(&a, &b);
+	/* Of this life it is. */
+	soft_note_take(soft_context_of(b.context), qp->slot, qp->epoch,
+		       SOFT_NOTE_ERROR);
+	assert_int_equal(pair_state(&b), IBV_QPS_ERR);
+	pair_close(&a, &b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +268,7 @@ int main(void)
 		cmocka_unit_test(rubbish_on_the_socket_ends_only_itself),
 		cmocka_unit_test(messages_with_wrong_numbers_are_harmless),
 		cmocka_unit_test(polling_survives_rubbish_in_our_own_words),
+		cmocka_unit_test(a_note_of_another_life_is_not_heard),
 	};
 
 	alarm(60);
